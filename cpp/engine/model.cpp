@@ -86,6 +86,7 @@ Status Model::join(std::string name, const Joined& engine) {
   o.queue_cap = options_.queue_cap;
   o.needs_whole_texts = info_.needs_whole_texts;
   o.runs_ahead = info_.runs_ahead;
+  o.has_logprobs = info_.has_logprobs;
   o.prefix_cache = options_.prefix_cache && !info_.needs_whole_texts;
   // If texts are computed whole, recurrent state begins and ends within one step. So no slot has state that must
   // survive a step.

@@ -81,7 +81,7 @@ struct StepInput {
 inline bool can_run_ahead(const StepInput& input) {
   const auto is_simple = [](const OutputRow& row) {
     return row.history.empty() && row.bias.empty() && row.banned.empty() && !row.is_masked && !row.is_processed &&
-           !row.wants_logits && !row.n_logprobs;
+           !row.wants_logits;
   };
   const bool one_each = std::ranges::adjacent_find(input.slots) == input.slots.end();
   return one_each && std::ranges::all_of(input.outputs, is_simple);

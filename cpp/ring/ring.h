@@ -69,8 +69,9 @@ class Ring {
   virtual std::uint64_t scratch_bytes(const PacketBatch&, StepDims) const { return 0; }
   virtual Status use_scratch(const Buffer&) { return {}; }
   // Optional, so that a step can be submitted while another one runs. use_operand_sets() says that `buffer` holds
-  // operands twice, `stride` bytes apart. A submission then reads the operands in `buffer` from the set that
-  // Submission::operand_set names. Errors: kUnavailable if has_operand_sets() returns false.
+  // operands twice, `stride` bytes apart. A submission then reads and writes the operands in `buffer` in the set that
+  // Submission::operand_set names. Call it once per buffer object. Errors: kUnavailable if has_operand_sets() returns
+  // false.
   virtual bool has_operand_sets() const { return false; }
   virtual Status use_operand_sets(const Buffer& buffer, std::uint64_t stride);
   // Loads a specialized .zrt file (kernel/zrt_file.h). Errors: kCorrupt; kUnavailable if it is for another target.

@@ -120,6 +120,7 @@ void BatchPlanner::add_ahead(std::span<Request* const> decoding, std::uint64_t s
     row.output.position = item.begin + 1;
     row.output.sampling = r->params.sampling;
     row.output.wants_logits = false;
+    row.output.n_logprobs = r->params.n_logprobs;
     row.request = r->id;
     row.user = r->params.user;
     plan.tokens.push_back(kLastPick);

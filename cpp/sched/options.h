@@ -19,7 +19,8 @@ struct Options {
   std::uint32_t chunk_cap = 256;           // the most tokens that a step computes; at least n_slots
   std::uint32_t prefill_cap = UINT32_MAX;  // the most prompt tokens of one request in a step
   std::uint32_t queue_cap = 1024;
-  bool runs_ahead = false;  // the device takes a step while another one runs, so plan_ahead() plans some
+  bool runs_ahead = false;    // the device takes a step while another one runs, so plan_ahead() plans some
+  bool has_logprobs = false;  // the device computes logprobs; otherwise the host needs the logits for them
   // True for models whose attention is not causal (embeddings): each text must be computed in one step. Then chunk_cap
   // is at least max_context, and the prefix cache is never used.
   bool needs_whole_texts = false;

@@ -127,7 +127,8 @@ bool Scheduler::may_decode_ahead(const Request& r) const {
   const RequestParams& p = r.params;
   const std::uint32_t n_next = r.tokens.size() + 1;  // tokens of the text once the running step has ended
   return !p.sampling.has_penalties() && p.bias.empty() && !r.bans_stops(n_next) && !p.is_masked && !p.is_processed &&
-         !p.wants_logits && !p.n_logprobs && options_.variant_of(n_next) == slots_[r.slot].rope_variant &&
+         !p.wants_logits && (!p.n_logprobs || options_.has_logprobs) &&
+         options_.variant_of(n_next) == slots_[r.slot].rope_variant &&
          !(options_.is_recurrent && n_next % kPageTokens == 0);
 }
 

@@ -98,9 +98,15 @@ TEST(BeginAndFinishAlone, ARefusedStepLeavesNothingToFinish) {
   EXPECT_EQ(outcome, wanted);
 }
 
+struct Decoded {
+  std::vector<std::int32_t> tokens, likely;  // likely: the three most likely tokens at each pick
+  std::vector<double> sums;                  // of exponentials, at each pick
+  bool operator==(const Decoded&) const = default;
+};
+
 // Decodes n tokens after two prompts, one token a slot and step. ahead: each step but the first begins before the one
 // before it has ended, and does not know that step's picks.
-std::vector<std::int32_t> decode_two(Executor& executor, std::size_t n, bool ahead) {
+Decoded decode_two(Executor& executor, std::size_t n, bool ahead) {
   const std::vector<std::int32_t> prompts[] = {prompt(21), prompt(5, 2)};
   const auto input_of = [&](std::size_t step, const std::vector<std::int32_t>& ids) {
     TestStep input;
@@ -116,10 +122,18 @@ std::vector<std::int32_t> decode_two(Executor& executor, std::size_t n, bool ahe
       row.wants_logits = false;
       row.sampling.temperature = 0.8f;
       row.sampling.seed = 7 + row.token_index % 2;
+      if (executor.info().has_logprobs) row.n_logprobs = 3;
     }
     return input;
   };
-  std::vector<std::int32_t> picked;
+  Decoded decoded;
+  auto& picked = decoded.tokens;
+  const auto on_logprobs = [&](std::uint32_t, std::span<const RowLogprobs> rows) {
+    for (const RowLogprobs& row : rows) {
+      decoded.sums.push_back(row.sum);
+      for (const TokenLogit& token : row.top) decoded.likely.push_back(token.id);
+    }
+  };
   StepOutput output;
   const auto finish = [&] {
     const auto status = executor.finish(output);
@@ -129,12 +143,13 @@ std::vector<std::int32_t> decode_two(Executor& executor, std::size_t n, bool ahe
   TestStep inputs[2];
   for (std::size_t i = 0; i < n; ++i) {
     inputs[i % 2] = input_of(i, ahead ? std::vector<std::int32_t>() : picked);
+    inputs[i % 2].on_logprobs = on_logprobs;
     const auto status = executor.begin(inputs[i % 2].view());
     EXPECT_TRUE(status) << (status ? "" : status.error().message);
     if (!ahead || i > 0) finish();
   }
   if (ahead) finish();
-  return picked;
+  return decoded;
 }
 
 std::vector<std::string> tiers_here() {
@@ -154,9 +169,10 @@ TEST_P(StepsAhead, HaveThePicksOfStepsOneByOne) {
     const auto executor = open(model, options);
     if (!executor->info().runs_ahead) GTEST_SKIP() << "tier " << options.tier << " runs one step at a time";
     const auto wanted = decode_two(*executor, 12, false);
-    ASSERT_EQ(wanted.size(), 24u);
-    EXPECT_EQ(decode_two(*executor, 12, true), wanted) << model;
-    EXPECT_EQ(decode_two(*executor, 12, false), wanted) << model << ", afterwards";
+    ASSERT_EQ(wanted.tokens.size(), 24u);
+    ASSERT_EQ(wanted.likely.size(), executor->info().has_logprobs ? 72u : 0u);
+    EXPECT_TRUE(decode_two(*executor, 12, true) == wanted) << model;
+    EXPECT_TRUE(decode_two(*executor, 12, false) == wanted) << model << ", afterwards";
   }
 }
 

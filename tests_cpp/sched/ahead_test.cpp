@@ -192,6 +192,8 @@ TEST_F(AheadTest, NotWithWhatTheHostMustDo) {
   EXPECT_FALSE(is_ahead([](RequestParams& p) { p.n_logprobs = 5; }));
   EXPECT_FALSE(is_ahead([](RequestParams& p) { p.min_tokens = 3; }));
   EXPECT_TRUE(is_ahead([](RequestParams& p) { p.min_tokens = 2; }));  // the step's pick is the third
+  options_.has_logprobs = true;
+  EXPECT_TRUE(is_ahead([](RequestParams& p) { p.n_logprobs = 5; }));
   options_.runs_ahead = false;
   EXPECT_FALSE(is_ahead([](RequestParams&) {}));
 }

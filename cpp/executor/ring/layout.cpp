@@ -68,7 +68,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   };
   std::map<std::string, Region> weights;
   std::set<std::uint32_t> host_layers;
-  std::uint64_t constants = 0, recurrent = 0, slot_table = 0, request = 0, rows = 0, ring = 0;
+  std::uint64_t constants = 0, recurrent = 0, slot_table = 0, request = 0, logprobs = 0, rows = 0, ring = 0;
   std::string rows_region;
   for (const ir::Graph* graph : graphs)
     for (const ir::Buffer& buffer : graph->buffers()) {
@@ -87,6 +87,10 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kConstant: append(layout, constants, "constants", buffer, options.limits); break;
         case ir::BufferClass::kRequest: append(layout, request, "step_descriptor", buffer, options.limits); break;
         case ir::BufferClass::kOutput:
+          if (buffer.name == "host_ring.logprobs") {
+            append(layout, logprobs, "logprobs", buffer, options.limits);
+            break;
+          }
           // The buffer is out.logits or out.embeddings, which has a region of its own.
           if (buffer.name.starts_with("out."))
             append(layout, rows, buffer.name.substr(4), buffer, options.limits), rows_region = buffer.name.substr(4);
@@ -146,7 +150,11 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   add(rows_region, kDeviceLocal, rows, false, fmt::format("{} output rows", options.limits.max_outputs));
   add("output_ring", kBar, ring, false, "tokens to the host");
   layout.operand_stride = mem::align_up(request, kAlign);
-  add("step_descriptor", kHostVisible, request + (options.n_operand_sets - 1) * layout.operand_stride, false,
+  layout.logprob_stride = mem::align_up(logprobs, kAlign);
+  const std::uint64_t more_sets = options.n_operand_sets - 1;
+  add("logprobs", kBar, logprobs > 0 ? logprobs + more_sets * layout.logprob_stride : 0, false,
+      "what log-probabilities are made of, to the host");
+  add("step_descriptor", kHostVisible, request + more_sets * layout.operand_stride, false,
       "what changes from step to step");
   return layout;
 }

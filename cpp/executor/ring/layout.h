@@ -27,8 +27,9 @@ struct Layout {
   // (`activations`).
   std::unordered_map<std::string, RegionSpan> locations;
   std::vector<lower::ActivationMap> activations;  // one per graph; all graphs share one arena
-  // Bytes from the first set of the step's operands to the second (LayoutOptions::n_operand_sets).
-  std::uint64_t operand_stride = 0;
+  // Bytes from the first set of the step's operands to the second (LayoutOptions::n_operand_sets), and the same for the
+  // logprobs that steps return.
+  std::uint64_t operand_stride = 0, logprob_stride = 0;
   std::uint64_t page_bytes = 0;  // bytes of K and V of all attention layers for one page (16 tokens)
   // n_host_expert_layers counts the layers whose experts are in host memory although the device has its own memory.
   // host_expert_bytes is the size of these experts.
@@ -62,7 +63,8 @@ struct LayoutOptions {
   bool weights_mapped = true;
   // The matrices of experts from this layer on go to regions of kHostVisible. Mapped weights stay in the mapped file.
   std::uint32_t first_host_layer = kNoHostLayer;
-  // How many times the region step_descriptor holds the operands of a step: 2 if a step is filled while another runs.
+  // How many times the regions step_descriptor and logprobs hold what belongs to a step: 2 if a step is filled while
+  // another runs.
   std::uint32_t n_operand_sets = 1;
   std::uint64_t scratch_bytes = 0;  // bytes of scratch memory that the tier's kernels need (Ring::scratch_bytes)
   // joins[i] lists the groups of nodes in graph i that the tier runs as one packet, because they match its join

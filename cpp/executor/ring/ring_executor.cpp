@@ -315,19 +315,23 @@ Status RingExecutor::bind_views() {
   ZRT_CHECK_OK(bind_if_used(views.copy_to, "request.copy_to"));
   views_[1] = views;
   if (!info_.runs_ahead) return {};
-  const std::uint64_t stride = prepared_.layout.operand_stride;
-  const auto shift = [&]<class T>(T*& view) {
-    if (view != nullptr) view = reinterpret_cast<T*>(reinterpret_cast<std::byte*>(view) + stride);
+  const Layout& layout = prepared_.layout;
+  const auto shift = []<class T>(T*& view, std::uint64_t stride) {
+    using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    if (view != nullptr) view = reinterpret_cast<T*>(reinterpret_cast<Byte*>(view) + stride);
   };
   Views& second = views_[1];
   for (std::int32_t** view :
        {&second.token_ids, &second.positions, &second.slots, &second.page_table, &second.rope_positions,
         &second.text_ends, &second.token_types, &second.output_rows, &second.output_slots, &second.history})
-    shift(*view);
-  for (std::uint32_t** view : {&second.bias, &second.mask}) shift(*view);
-  shift(second.sampling);
-  shift(second.wanted_logprobs);
-  return ring_->use_operand_sets(regions_.at("step_descriptor"), stride);
+    shift(*view, layout.operand_stride);
+  for (std::uint32_t** view : {&second.bias, &second.mask}) shift(*view, layout.operand_stride);
+  shift(second.sampling, layout.operand_stride);
+  shift(second.wanted_logprobs, layout.operand_stride);
+  ZRT_CHECK_OK(ring_->use_operand_sets(regions_.at("step_descriptor"), layout.operand_stride));
+  if (views.logprobs == nullptr) return {};
+  shift(second.logprobs, layout.logprob_stride);
+  return ring_->use_operand_sets(regions_.at("logprobs"), layout.logprob_stride);
 }
 
 std::uint32_t RingExecutor::rope_variant(std::uint64_t n_tokens) const {

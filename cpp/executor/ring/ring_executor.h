@@ -67,7 +67,7 @@ class RingExecutor final : public Executor {
   Status finish_picks(const Begun& begun, StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   // Passes the rows of a group that want logprobs to StepInput::on_logprobs.
-  void give_logprobs(const StepInput& input, std::size_t first, std::size_t count);
+  void give_logprobs(const Begun& begun);
   // Calls StepInput::mask for the masked rows of a group and copies the masks to the device's buffer. Only SAMPLE reads
   // masks, so the packets before SAMPLE run meanwhile.
   Status fill_masks(const Begun& begun);

@@ -172,11 +172,13 @@ Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std:
   return {};
 }
 
-void RingExecutor::give_logprobs(const StepInput& input, std::size_t first, std::size_t count) {
+void RingExecutor::give_logprobs(const Begun& begun) {
+  const StepInput& input = *begun.input;
+  const std::size_t first = begun.first, count = begun.count;
   logprobs_.clear();
   for (std::size_t i = 0; i < count; ++i) {
     if (!input.outputs[first + i].n_logprobs) continue;
-    const LogprobStats& stats = views_[0].logprobs[i];
+    const LogprobStats& stats = views_[begun.operand_set].logprobs[i];
     const auto* top = reinterpret_cast<const TokenLogit*>(stats.top);
     const auto* end = std::ranges::find(top, top + *input.outputs[first + i].n_logprobs, kNoToken, &TokenLogit::id);
     logprobs_.push_back({.sum = std::bit_cast<double>(std::uint64_t{stats.sum[1]} << 32 | stats.sum[0]),
@@ -273,7 +275,7 @@ Status RingExecutor::finish_picks(const Begun& begun, StepOutput& output) {
   }
   ZRT_CHECK_OK(drain_tokens(count, output.tokens));
   if (begun.is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
-  if (input.on_logprobs) give_logprobs(input, first, count);
+  if (input.on_logprobs) give_logprobs(begun);
   return input.on_logits ? read_logits(input, first, count) : Status{};
 }
 

@@ -95,8 +95,8 @@ Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
 }
 
 Status CpuRing::use_operand_sets(const Buffer& buffer, std::uint64_t stride) {
-  operands_bo_ = buffer.id;
-  operand_stride_ = stride;
+  if (!operand_sets_.add(buffer.id, stride))
+    return fail(StatusCode::kInvalidArgument, "[t_cpu] buffer object {} is one too many with two sets", buffer.id);
   return {};
 }
 
@@ -137,8 +137,7 @@ Status CpuRing::fill(Work& work) const {
     std::uint32_t packed = 0;
     for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
       Binding binding = batch.bindings[packet.first_binding + b];
-      if (binding.bo != 0 && binding.bo == operands_bo_)
-        binding.offset += work.submission.operand_set * operand_stride_;
+      binding.offset += operand_sets_.offset(binding.bo, work.submission.operand_set);
       if (!memory_.holds(binding)) return memory_.refuse(binding);
       work.addresses.push_back(memory_.address(binding));
       if (b < 32 && memory_.is_packed(binding)) packed |= 1u << b;

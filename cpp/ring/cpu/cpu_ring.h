@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/kernel.h"
 #include "ring/host_memory.h"
+#include "ring/operand_sets.h"
 #include "ring/ring.h"
 
 namespace zinc_rt::ring {
@@ -75,9 +76,7 @@ class CpuRing final : public Ring {
   const bool repack_, is_fast_;
   kernel::KernelTable table_;
   HostMemory memory_;
-  // The buffer object that holds operands twice, and the bytes from the first set to the second.
-  std::uint32_t operands_bo_ = 0;
-  std::uint64_t operand_stride_ = 0;
+  OperandSets operand_sets_;
   std::deque<LoadedKernel> kernels_;  // index: id - 1; a deque, because Works in flight hold pointers to its elements
   ThreadPool pool_;
   std::vector<Scratch> lds_;  // one per thread of the pool

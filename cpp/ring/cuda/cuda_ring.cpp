@@ -312,8 +312,8 @@ Status CudaRing::wait_for(std::uint64_t submission) {
 
 Status CudaRing::use_operand_sets(const Buffer& buffer, std::uint64_t stride) {
   ZRT_CHECK_OK(use_device());
-  operands_bo_ = buffer.id;
-  operand_stride_ = stride;
+  if (!operand_sets_.add(buffer.id, stride))
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] buffer object {} is one too many with two sets", buffer.id);
   return drop_graphs();  // graphs hold the addresses of operands
 }
 

@@ -12,6 +12,7 @@
 
 #include "ring/cuda/cuda_memory.h"
 #include "ring/cuda/plan/kernels.h"
+#include "ring/operand_sets.h"
 #include "ring/ring.h"
 
 namespace zinc_rt::ring {
@@ -79,8 +80,7 @@ class CudaRing final : public Ring {
   Result<Graph> build(const Submission& submission, StepDims bucket);
   // Returns the address of an operand in the set that the submission reads.
   std::byte* address(const Binding& binding, const Submission& submission) const {
-    const bool has_sets = binding.bo != 0 && binding.bo == operands_bo_;
-    return memory_.address(binding) + (has_sets ? submission.operand_set * operand_stride_ : 0);
+    return memory_.address(binding) + operand_sets_.offset(binding.bo, submission.operand_set);
   }
   // The copies of host memory that a submission reads: where each value's copy is, and what step_begin has to copy.
   struct Copies {
@@ -126,9 +126,7 @@ class CudaRing final : public Ring {
   // scratch_: the memory in use; own_scratch_: null if scratch_ is a buffer object from the executor.
   std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;
   std::uint64_t scratch_bytes_ = 0;
-  // The buffer object that holds operands twice, and the bytes from the first set to the second.
-  std::uint32_t operands_bo_ = 0;
-  std::uint64_t operand_stride_ = 0;
+  OperandSets operand_sets_;
   // Staging for uploads and reads: pinned memory and device memory, in two halves, each with the event of its last use.
   std::byte *staging_ = nullptr, *device_staging_ = nullptr, *read_back_ = nullptr;
   std::uint64_t read_back_bytes_ = 0;
