@@ -24,15 +24,16 @@ struct NamedTemplate {
 
 class ChatTemplates {
  public:
-  // Reads the keys tokenizer.chat_template and tokenizer.chat_template.NAME. A template named "default" is the default.
-  // A template that cannot be parsed is kept together with its error.
+  // Reads the unnamed template from the key tokenizer.chat_template, and named ones from tokenizer.chat_template.NAME.
+  // If there is no unnamed template, the one named "default" takes its place. A template that cannot be used is kept
+  // together with its error.
   static ChatTemplates read(const gguf::Metadata& metadata);
 
   // Returns the template for a request: the template "tool_use" if the request has tools and the file has that
   // template, else the default template. Returns null if there is no default.
   const NamedTemplate* find(bool has_tools) const;
-  // Returns the same template as find(), but fails if there is no usable one. Errors: kInvalidArgument, with the names
-  // of the existing templates, if there is none; the parse error if the template did not parse.
+  // Returns the template that find() returns. Errors: if find() returns null, kInvalidArgument, which names the
+  // templates that the file does have; if the template cannot be used, its `error`.
   Result<const NamedTemplate*> get(bool has_tools) const;
 
   std::deque<NamedTemplate>& all() { return all_; }

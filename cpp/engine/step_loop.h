@@ -59,8 +59,9 @@ class StepLoop final : public StepListener {
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
-  // Takes the turn for the time of its life, and ends the step that runs, if there is one. Threads other than the step
-  // thread take the turn by a Pause.
+  // A Pause holds the turn (the lock turn()) as long as the object exists. Its constructor waits for the turn, and then
+  // ends the steps that were begun on the device and still run. Threads that do not drive the loop use a Pause to take
+  // the turn.
   class Pause {
    public:
     explicit Pause(StepLoop& loop) : guard_(loop.turn_) { loop.drain(); }

@@ -1,5 +1,5 @@
-// A kernel table has one entry per type of an op's key operand (ir::OpRule::key_input, kernel/kernel_table.h). The
-// function below returns these types for a tier.
+// For each op, a tier's kernel table (kernel/kernel_table.h) has one entry per type of the op's key operand. (The key
+// operand is the operand whose type selects the kernel: ir::OpRule::key_input.) The function below returns these types.
 // Thread rule: plain functions.
 #pragma once
 
@@ -10,9 +10,13 @@
 
 namespace zinc_rt::ring {
 
-// Returns the key types for which a tier has kernels. Kinds is the tier's enum, with the names kNone, kKv, kQ4K and
-// kWeights; the tier handles any further kind itself. `cells` lists the types of KV caches for which the tier has
-// kernels.
+// Returns the types of a key operand for which a tier has kernels. `kind` tells what the key operand is. Each tier has
+// an enum of its own for that, Kinds, with at least these values:
+// - kKv: the KV cache; the types are `cells`, the cache types that the tier supports
+// - kQ4K: weights that are always Q4_K
+// - kWeights: weights of any type
+// - kNone: the op's kernel does not depend on a type; its entry has the key F32
+// Any other value gives the same as kNone, so a tier handles its further values itself.
 template <class Kinds>
 std::vector<DType> key_types(Kinds kind, std::span<const DType> cells) {
   switch (kind) {

@@ -1,21 +1,23 @@
-// The operands of each op by name: inputs, then results, in the order of the op's rule, which op_rules.cpp (cpp/ir)
-// holds against this table while compiling. For the op LINEAR:
-//   operand::Linear::w           its place among the op's buffers
-//   operand::Linear::Of<T>       a T for each operand: Of<void*>{x, w, bias, y}, Of<BufferId>{...}
-//   operand::Linear::kCount      how many there are
+// Names of the operands of each op: inputs first, then results. The order is that of the op's rule in
+// cpp/ir/op_rules.cpp, which asserts at compile time that both lists are equal. For the op LINEAR there are:
+//   operand::Linear::w           the index of the operand w among the op's buffers
+//   operand::Linear::Of<T>       a struct with a T for each operand: Of<void*>{x, w, bias, y}, Of<BufferId>{...}
+//   operand::Linear::kCount      the number of operands
 // Shared by host and device (C++17, POD).
 #pragma once
 
 namespace zinc_rt::operand {
 
-// For asserting that names of two structs have the same place: enumerators of different enums want no comparing.
+// Returns whether names of two structs have the same index, for static_assert. It is a function because compilers warn
+// of comparing enumerators of different enums; its arguments are numbers.
 constexpr bool is_same_place(unsigned a, unsigned b) {
   return a == b;
 }
 
 }  // namespace zinc_rt::operand
 
-// A struct of names in an order: places of an array, and a value for each.
+// Declares a struct `Name` for a list of names: an enumerator per name, which is its index in the list, and Of<T>,
+// which has a member of type T per name.
 #define ZRT_NAMES(Name, ...)                                     \
   struct Name {                                                  \
     enum : unsigned { __VA_ARGS__, kCount };                     \
@@ -27,7 +29,7 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
     static constexpr char kText[] = #__VA_ARGS__;                \
   };
 
-// X(OPCODE, Name, operands...). BARRIER has none.
+// The table of all ops: X(OPCODE, Name, operands...). BARRIER is missing, because it has no operands.
 #define ZRT_OPERANDS(X)                                                                                           \
   X(EMBED, Embed, ids, table, slot, slots, y)                                                                     \
   X(RMS_NORM, RmsNorm, x, w, y)                                                                                   \

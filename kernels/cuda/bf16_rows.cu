@@ -1,21 +1,23 @@
-// Converts rows of x to bf16 for the products of arithmetic `fast` (linear_wgmma.cuh), in the tiles of wgmma_args.h.
-// Along k, the values are put in the order in which those products have the values of W.
-// Grid: (rows of x, groups of kBf16RowsThreads steps). With experts, a tile of kWgmmaTile rows belongs to an item. Each
-// thread converts a step of 32 values.
+// Converts rows of x to bf16 for the products of arithmetic `fast` (linear_wgmma.cuh), and stores them in tiles (layout
+// in wgmma_args.h). Within a row, values are in the order in which those products have the values of W.
+// A step is 32 consecutive places of a row. Each thread converts one step of one row.
+// Grid: (rows of the tiles, groups of kBf16RowsThreads steps). With experts, each item (LinearArgs) has a tile of
+// kWgmmaTile rows.
 #include "kernels/cuda/weights.cuh"
 
 using namespace zinc_rt::cuda;
 
 namespace {
 
-// StepRow holds a step of 32 values: of[0][c] and of[1][c] are the eight values that lane c of a product (lane % 4)
-// takes of the step.
+// StepRow holds the 32 values of a step of one row. of[0][c] and of[1][c] are the eight values that the lanes with lane
+// % 4 = c read in a product.
 struct StepRow {
   float4 of[2][4];
 };
 
-// Values for products with quantized weights. Those convert W to an operand in registers, in which lane c has four
-// consecutive values of each 16, from 4 c on; their places in the product are 2 c, 2 c + 1, 2 c + 8 and 2 c + 9.
+// FromQ8 reads quantized rows of x, for products with quantized weights. These products convert W to an operand in
+// registers. Of each 16 values, lane c holds the four consecutive values from 4 c on, in the operand's places 2 c, 2 c
+// + 1, 2 c + 8 and 2 c + 9. So x must have them in the same places. kIs256: x is q8a256, else q8a32.
 template <bool kIs256>
 struct FromQ8 {
   static constexpr bool kIsInRegisters = true;
@@ -39,8 +41,9 @@ struct FromQ8 {
   }
 };
 
-// Values for products with float weights, in the order in which those are stored (lane_place in weights.cuh): 8 values
-// of one of the 16 lanes of the order of sums. In a last group of fewer than 256 values, 8 consecutive values.
+// FromFloats reads float rows of x, for products with float weights. Its values are in the order in which float weights
+// are stored (lane_place() in weights.cuh). In a whole group of 256 values, the eight values of[0][c] and of[1][c]
+// belong to one of the 16 lanes of the order of sums. In a last, shorter group they are eight consecutive values.
 struct FromFloats {
   static constexpr bool kIsInRegisters = false;
   const float* rows;
@@ -74,8 +77,9 @@ struct FromFloats {
   }
 };
 
-// Stores a step as row `row` of a tile, in the layout of wgmma_args.h. kIsInRegisters: the order for products whose W
-// is an operand in registers; else the order for W in shared memory.
+// Converts the values of step s to bf16 and stores them in row `row` of a tile. kIsInRegisters: whether the products
+// have W in registers (quantized weights) or in shared memory (float weights); the order within the step depends on
+// that.
 template <bool kIsInRegisters>
 __device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow& values) {
   uint8_t* line = tile + s / 2 * kWgmmaBlockBytes + row * 128;
@@ -97,7 +101,8 @@ __device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow&
   }
 }
 
-// The kernel: converts step s of the row of this workgroup, or of the choice that is this row of an item.
+// The body of the kernels below: converts one step of the workgroup's row. Without experts, that is row blockIdx.x of
+// x. With experts, it is the row of x for the choice at place blockIdx.x % kWgmmaTile of item blockIdx.x / kWgmmaTile.
 template <class From>
 __device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from) {
   const uint32_t n = dim_of(args.rows_symbol, args.step), s = blockIdx.y * kBf16RowsThreads + threadIdx.x;

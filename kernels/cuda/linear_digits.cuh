@@ -2,9 +2,11 @@
 // the bits of linear.cuh. Codes are multiplied by their sub-scale before the product, as two digits of a byte each
 // (digits.cuh), and tensor cores sum up a whole group of 256 values for each digit. (Other kernels multiply each sum of
 // 16 or 32 values by its sub-scale, once per row of x.)
+// A group is 256 values of k. v is the product of one group of a row of W and of a row of x, before it is multiplied by
+// the scale of x.
 // A workgroup computes 64 rows of W by all rows of x, or by a tile of them:
-// - some warpgroups take the stages of k in turn, and store the sums v of each in shared memory
-// - one warpgroup adds up the group sums v in order
+// - some warpgroups ("multiplying") take the stages of k in turn, and store v of all pairs of rows in shared memory
+// - one warpgroup ("adding") multiplies v by the scales of x and adds up the groups in order
 // - of the last warpgroup, one warp copies W and one thread copies x (in the layout that digit_rows.cu writes) to
 //   shared memory, several stages ahead
 // A stage is one group of k. Or it is several groups of fewer rows of W, which one instruction multiplies together:
@@ -19,8 +21,9 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
-// A warp copies the groups of kTiles tiles of W (one lane per tile) to stages of kGroups groups. In a stage, W comes
-// behind x_bytes bytes of x, and the groups of a tile follow each other.
+// Copies kTiles tiles of W (16 rows each) to stages of kGroups groups of 256 values. A warp calls it, and each lane
+// copies one tile. In a stage, W lies behind x_bytes bytes of x: first all groups of the first tile, then those of the
+// next.
 template <Format F, uint32_t kTiles, uint32_t kGroups = 1>
 __device__ __forceinline__ void copy_groups_of_w(Stages& stages, uint32_t x_bytes, const Job& job, uint32_t k,
                                                  uint32_t lane) {
@@ -35,7 +38,7 @@ __device__ __forceinline__ void copy_groups_of_w(Stages& stages, uint32_t x_byte
       bulk_copy(stages.address() + x_bytes + lane * kGroups * kTileBytes, from, bytes, stages.full + stages.stage);
   }
 }
-// A thread copies the groups of a tile of x to stages.
+// Copies a tile of x to stages, one group per stage. One thread calls it.
 __device__ __forceinline__ void copy_groups_of_x(Stages& stages, uint32_t x_bytes, const uint8_t* from,
                                                  uint32_t n_groups) {
   for (uint32_t g = 0; g < n_groups; ++g, from += x_bytes, stages.advance()) {
@@ -89,12 +92,13 @@ struct DigitsProduct {
     return job_of<kTiles>(args, blockIdx.x + own * gridDim.x, 0, n_rows);
   }
 
-  // Called by one warp. Weights never change, so the copies start before the inputs are ready.
+  // Copies W of all blocks of the workgroup. One warp calls it. Weights never change, so the copies start before the
+  // inputs are ready.
   __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
     for (uint32_t own = 0; own < n_own; ++own)
       copy_groups_of_w<F, kTiles, kGroups>(stages, kAllXBytes, job_at(own), args.k, lane);
   }
-  // Called by one thread.
+  // Copies the tile of x, once for each block of the workgroup. One thread calls it.
   __device__ __forceinline__ void copy_x(Stages stages) const {
     const uint8_t* tile = static_cast<const uint8_t*>(args.x) + static_cast<uint64_t>(blockIdx.y) * n_groups * kXBytes;
     for (uint32_t own = 0; own < n_own; ++own) {
@@ -105,7 +109,8 @@ struct DigitsProduct {
     }
   }
 
-  // Called by warp `warp` of multiplying warpgroup `split`, which takes every kSplits-th stage.
+  // Computes v of every kSplits-th stage, beginning with stage `split`. Each warp of multiplying warpgroup `split`
+  // calls it.
   __device__ __forceinline__ void multiply_all(Stages stages, Stages planes, uint32_t split, uint32_t warp,
                                                uint32_t lane) const {
     stages.advance_by(split);
@@ -122,7 +127,8 @@ struct DigitsProduct {
     }
   }
 
-  // Called by the warpgroup that adds up the group sums v.
+  // Adds up the products of v and the scales of x over all groups in order, and stores y, for each block of the
+  // workgroup. The adding warpgroup calls it.
   __device__ __forceinline__ void add_all(Stages planes, uint32_t thread) const {
     for (uint32_t own = 0; own < n_own; ++own) {
       float4 acc[kQuads] = {};

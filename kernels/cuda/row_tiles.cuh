@@ -6,8 +6,9 @@
 
 namespace zinc_rt::cuda {
 
-// DigitGroup is group g of row t of x in the tiles for products by digits. k: values per row; a tile has
-// columns_of_tile rows.
+// DigitGroup tells where group g (256 values) of row t of x is stored in the tiles for products by digits of
+// sub-scales. Each row of x is a column of the product. A tile has columns_of_tile rows of x, and row t is its column t
+// % columns_of_tile. k: values per row. A step is 32 values of a group.
 struct DigitGroup {
   uint8_t* at;
   uint32_t columns, column;
@@ -41,7 +42,7 @@ __device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tile
   if (lane == 0) to.set_scale(q.d);
 }
 
-// FixedXGroup is the same for codes of two digits.
+// FixedXGroup is the same for the tiles for products of FIXED16, whose x has codes of two digits.
 struct FixedXGroup {
   uint8_t* at;
   uint32_t columns, column;
@@ -75,8 +76,9 @@ __device__ __forceinline__ void store_fixed(const QuantizedEight& q, void* tiles
   if (lane == 0) to.set_scale(q.d);
 }
 
-// QUANTIZE of a warp's 256 values, which begin at value `at` of row t (of n rows of k values), in a type that is known
-// only at run time. If tiles is not null, the values are also stored in a row of a tile there.
+// Quantizes a warp's 256 values to `type`, which is known only at run time. They begin at value `at` of row t; there
+// are n rows of k values. If tiles is not null, the quantized values are also stored there. columns: rows of x per
+// tile.
 __device__ __forceinline__ void quantize_to_tiles(uint32_t type, const Eight& x, void* rows, uint64_t n, uint32_t t,
                                                   uint32_t k, uint32_t at, void* tiles, uint32_t columns) {
   if (tiles == nullptr) {

@@ -1,6 +1,6 @@
-// What attention of one token over integer caches and over rotated caches has in common, if each workgroup takes whole
-// chunks: the exponentials of a head's scores and the digits of its weights, both by one warp, and the merging of
-// chunks.
+// Attention of one token over integer caches (flash_attn_integer.cu) and over rotated caches (flash_attn_rotated.cu)
+// shares these functions. A workgroup takes whole chunks of the token's history. Per chunk and head, one warp computes
+// the exponentials of the scores, and then the digits of the weights. Chunks are merged afterwards.
 #pragma once
 
 #include "kernels/cuda/integer_cells.cuh"
@@ -15,8 +15,9 @@ __device__ __forceinline__ float largest_number_of_warp(float v) {
   return __uint_as_float((most & sign) != 0 ? most ^ sign : ~most);
 }
 
-// The exponentials of a head's scores in a chunk, their largest score and their sum. A warp computes them; each lane
-// has every 32nd token. The exponential of a token that is not seen is 0.
+// Exponentials holds a head's exponentials in a chunk, exp(score - most), where `most` is the largest score, and their
+// sum. A warp computes them, and each lane holds those of every 32nd token. The exponential of a token that is not seen
+// is 0.
 struct Exponentials {
   float p[4], most, sum;
 };
@@ -47,10 +48,12 @@ __device__ __forceinline__ Exponentials exponentials(const push::FlashAttn& c, c
   return e;
 }
 
-// Converts the weights of a head, p * d where a token is seen, to digits laid out for products of 32 tokens, by the
-// warp that computed the exponentials. Returns the scale of the codes. A product has the high and the low digits of
-// four heads; lane l has column l / 4. Token 16 g + t of 32 is in register g of the lanes with l % 4 = t / 2 % 4, at
-// the byte that byte(t) returns.
+// Converts the weights of head h in a chunk to codes of two digits, and returns the scale of the codes. The weight of a
+// token is p * d, or 0 if the token is not seen. The warp that computed p calls it. d: the scales of V of the lane's
+// tokens.
+// The digits are laid out as operands of products over 32 tokens. A product has eight columns: the high and the low
+// digits of four heads in turn. Lane l has column l / 4. Token 16 g + t of the 32 is in register g of the column's lane
+// with l % 4 = t / 2 % 4, at the byte that byte(t) returns.
 template <class Byte>
 __device__ __forceinline__ float make_digits(const float (&p)[4], const float (&d)[4], Range range, uint2 (*digits)[32],
                                              uint32_t h, const Byte& byte) {
@@ -72,13 +75,14 @@ __device__ __forceinline__ float make_digits(const float (&p)[4], const float (&
   return of.d;
 }
 
-// The factors by which a merge multiplies the totals so far (before) and the chunk (after). They are not read if there
-// is nothing to merge.
+// Factors has the factors of a merge: `before` multiplies the totals so far, and `after` the chunk's own numbers. They
+// are not read if the chunk is alone.
 struct Factors {
   float before, after;
 };
-// Merges the chunk's maximum and sum into those of a head, at `of`: in a record, or in the totals of chunks that are
-// merged here. is_alone: there is nothing to merge with.
+// Merges a chunk's largest score and sum into a head's, which are of[0] and of[1], and returns the factors with which
+// join_value() merges the output values. `of` lies in the chunk's record, or in the totals of the chunks that this
+// workgroup merges. is_alone: the chunk is the first in its record or totals, so it is stored as it is.
 __device__ __forceinline__ Factors join_head(float* of, const Exponentials& e, bool is_alone) {
   if (is_alone) {
     of[0] = e.most, of[1] = e.sum;
@@ -93,7 +97,7 @@ __device__ __forceinline__ float join_value(float own, float was, Factors f, boo
   return is_alone ? own : __fmaf_rn(own, f.after, was * f.before);
 }
 
-// The records of the workgroup's heads (record_at).
+// Records finds the records of the workgroup's heads. attention.cuh (record_at) says what a record is.
 struct Records {
   float* first;
   uint32_t chunks, floats;
@@ -117,8 +121,8 @@ struct TokenChunks {
   __device__ __forceinline__ Range range_of(uint32_t chunk) const {
     return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
   }
-  // Whether a chunk was written by earlier steps and may be loaded before the step's inputs are there. In a step of one
-  // token these are all chunks but its last.
+  // Whether a chunk may be loaded before the step's inputs are there, because only earlier steps wrote to it. This
+  // holds for all chunks but the last in a step of one token. Steps of more tokens load no chunk early.
   __device__ __forceinline__ bool is_early(const OpArgs& args, uint32_t chunk) const {
     return args.symbols[symbol::Attention::rows] == 1 && chunk < last_chunk;
   }

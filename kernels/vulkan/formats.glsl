@@ -1,8 +1,8 @@
 // Reads weights as they lie in a file (kernels/common/quant_blocks.h). The specialization constant FORMAT is the number
-// of the weights' type (cpp/base/dtype.h). Functions return four codes of a block as the signed bytes of a word, for
-// integer dots.
-// REQUIRES: the address of a block is a multiple of 4, 2 or, for MXFP4, 1, as word_at() reads it. raw_part() reads
-// blocks of Q4_K and Q5_K in 16 bytes, so there it must be a multiple of 16.
+// of the weights' type (cpp/base/dtype.h). Functions that return codes return four of a block in one word, as signed
+// bytes, because integer dots take them so.
+// REQUIRES: the address of a block is a multiple of the size in which word_at() reads the format: 4, 2 or (MXFP4) 1
+// bytes. raw_part() reads blocks of Q4_K and Q5_K in vectors of 16 bytes, so it needs a multiple of 16.
 #include "dots.glsl"
 #include "half.glsl"
 #include "types.glsl"
@@ -216,8 +216,8 @@ Part unpacked(RawPart raw, uint64_t block, uint i) {
 // Returns the dot of 16 signed bytes each.
 int dot16(uvec4 a, uvec4 b) { return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w); }
 
-// Returns the bits of the float scales of a block of 256: that of the codes, and in the upper half that of the
-// minimums, if the format has them.
+// Returns the scales of a block of 256 values as they lie in the file, as the bits of f16: the scale of the codes in
+// the lower half of the word, and the scale of the minimums in the upper half. Without minimums the upper half is 0.
 uint raw_scales(uint64_t block) {
   switch (FORMAT) {
     case kQ4_K:
@@ -228,7 +228,8 @@ uint raw_scales(uint64_t block) {
   }
   return half_at(block);
 }
-// Returns the float scale of a block (x), and that of its minimums, or for blocks of 32 the minimum itself (y).
+// Returns two floats of a block. x is the scale of the codes. y is the scale of the minimums in blocks of 256 values,
+// and the minimum itself in blocks of 32. Without minimums y is 0.
 vec2 block_scales(uint64_t block) {
   switch (FORMAT) {
     case kQ4_1:

@@ -1,14 +1,15 @@
-// Converts rows of floats to codes of two digits, and sums products of these with the codes of caches of integers
-// (flash_attn_integer.comp has the rule). One word has the high digits of the values 4 g..4 g + 3, another their low
-// digits. The bytes of a word are the values 4 g, 4 g + 2, 4 g + 1, 4 g + 3: the order in which upper_bytes() and
-// lower_bytes() take bytes from two words of codes.
+// Converts floats to codes of two digits, which are signed bytes, and sums products of these digits with the codes of a
+// cache of 16-bit integers. The rule is in flash_attn_integer.comp.
+// The digits of four values 4 g..4 g + 3 fill two words: one has the four high digits, the other the four low digits.
+// The bytes of each word belong to the values 4 g, 4 g + 2, 4 g + 1 and 4 g + 3, because upper_bytes() and
+// lower_bytes() can take the bytes of cached codes in this order at the least cost.
 // Included after exact_math.glsl.
 #include "dots.glsl"
 #include "half.glsl"
 #include "integer_cells.glsl"
 
-// How a row of floats becomes codes: code = round(x * inverse), and d * code is about x. amax: the largest |x| of the
-// row, infinity if there is a NaN.
+// Scaled has the two factors between a row of floats and its codes: code = round(x * inverse), and d * code is about x.
+// scale_of() returns them. amax: the largest |x| of the row, or infinity if the row has a NaN.
 struct Scaled {
   float inverse, d;
 };
@@ -29,10 +30,11 @@ uvec2 digits_of(vec4 x, float inverse) {
   return words;
 }
 
-// Sums products of cached codes with digits. A code is a signed high byte and an unsigned low byte. 128 is subtracted
-// from the low byte so that it fits a signed dot; joined() adds 128 times the sum of the digits for that. two and
-// next_two: two codes each. add_codes() adds four products to each of `sums`: high bytes times high digits, low bytes
-// times high digits, high bytes times low digits, low bytes times low digits.
+// Functions that sum products of cached codes with digits. A cached code is a signed high byte and an unsigned low
+// byte. lower_bytes() subtracts 128 from the low byte, so that it fits a signed dot; joined() makes up for that by
+// adding 128 times the sum of the digits. `two` has the codes of the values 4 g and 4 g + 1, next_two those of 4 g + 2
+// and 4 g + 3. add_codes() adds a dot of four products to each of `sums`: high bytes times high digits, low bytes times
+// high digits, high bytes times low digits, low bytes times low digits.
 uint upper_bytes(uint two, uint next_two) { return (two >> 8 & 0x00FF00FFu) | (next_two & 0xFF00FF00u); }
 uint lower_bytes(uint two, uint next_two) {
   return ((two & 0x00FF00FFu) | (next_two << 8 & 0xFF00FF00u)) ^ 0x80808080u;
@@ -43,8 +45,9 @@ void add_codes(uint two, uint next_two, uint high, uint low, inout ivec4 sums) {
 }
 // Returns the sum of four high digits and the sum of four low ones.
 ivec2 sum_of_digits(uint high, uint low) { return ivec2(dot4(0x01010101u, high), dot4(0x01010101u, low)); }
-// Return fma(A, 256, B). A and B are integers, so nothing here is a denormal. sum_of_digits: the sums of all high and
-// of all low digits.
+// Both return fma(A, 256, B), where A is the sum of cached codes times high digits, and B the same with low digits. A
+// and B are integers, so no result is a denormal. The second computes A and B from the sums of add_codes().
+// sum_of_digits: the sum of all high digits and the sum of all low ones.
 float joined(int a, int b) { return usual_fma(float(a), 256.0, float(b)); }
 float joined(ivec4 sums, ivec2 sum_of_digits) {
   ivec2 ab = 256 * sums.xz + sums.yw + 128 * sum_of_digits;

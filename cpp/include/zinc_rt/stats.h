@@ -51,7 +51,8 @@ struct EngineStats {
   std::vector<ModelStats> models;  // the loaded models; empty once the engine is closed
 };
 
-// Returns one JSON object with the totals and `models`. If the engine has no models, the sums are left out.
+// Returns one JSON object with the members of EngineStats except step_ms. The counters of `total` are members of the
+// object itself, and are left out if the engine has no models. `models` is an array with an object per model.
 std::string to_json(const EngineStats& stats);
 
 }  // namespace zinc_rt

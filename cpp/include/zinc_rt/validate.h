@@ -37,7 +37,8 @@ struct ValidateOptions {
   std::vector<std::int32_t> token_ids;  // used instead of `prompt` if not empty
   std::vector<std::string> tiers;       // two sides, or one if `against` is given
   std::string layers = "all";
-  // Path of an uncompressed .npz file with float16/32/64 and int32/64 arrays, with which the tier is compared:
+  // Path of an uncompressed .npz file (numpy.savez), with whose arrays the tier is compared; empty if two tiers are
+  // compared. Types: float16/32/64 and int32/64. `zinc-rt validate --help` lists the names and shapes of the arrays.
   std::string against;
   double tolerance = 0;  // largest |a - b| that counts as equal; 0: only equal bits count as equal
   StopAsked is_stopped;  // called before each layer
