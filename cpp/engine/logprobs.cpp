@@ -49,7 +49,8 @@ ZRT_MULTIVERSION void add_exponentials(const float* l, std::size_t n_logits, dou
   constexpr double kRound = 0x1.8p52;
   constexpr double kLog2E = 0x1.71547652b82fep0;
   constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;  // so that n * kLn2High is exact
-  // e^-700 is lost when it is added to the largest term, 1. The exponent is still that of a normal number.
+  // Exponents below kLeast are replaced by it. e^-700 is small enough to vanish beside the largest term of the sum,
+  // which is 1, and large enough for 2^n to be a normal number.
   constexpr double kLeast = -700;
   Doubles total[kLanes / kWidth];
   std::memcpy(total, sums, sizeof total);

@@ -158,7 +158,8 @@ class PrefixCache {
   void lock(Node node);
   void unlock(Node node);
   Node grow(Node node, SpanView tokens, std::uint32_t hash);
-  // Removes a leaf without locks from the tree. Returns whether its page is free now.
+  // Removes a node from the tree. Returns whether its page is free now. REQUIRES: the node is a leaf, and its `locks`
+  // are 0.
   bool remove(Node node);
   void free_checkpoint(std::uint32_t id);
   std::string check_node(Node node) const;

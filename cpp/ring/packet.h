@@ -144,9 +144,9 @@ struct Submission {
 // Computes the batch's values and edges from its packets and bindings.
 void find_dependencies(PacketBatch& batch);
 
-// For tiers that order packets by barriers. The result is true at i if a barrier must come before packet i, because
-// packet i waits for a packet after the previous barrier. A part that is submitted by itself (from body_end) begins
-// after a barrier.
+// Tells a tier that orders packets by barriers where they must be. Element i is true if a barrier must come before
+// packet i. This is so if packet i waits for a packet that comes after the previous barrier, and for packet body_end,
+// because [body_end, end) may be submitted by itself.
 std::vector<bool> barriers(const PacketBatch& batch);
 
 // Checks that the numbers of a submission fit its batch. Every tier calls this first. Errors: kInvalidArgument.

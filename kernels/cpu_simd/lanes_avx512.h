@@ -291,8 +291,8 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
 // The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
 // lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Holds two of the eight sums, j and j + 4, after the first step of the fold, after which each sum is spread over eight
-// lanes.
+// Pair holds two of the eight sums after the first addition of the fold, which leaves eight lanes of each sum. The
+// first eight lanes belong to sum j, the last eight to sum j + 4.
 struct Pair {
   __m512 lanes;
 };

@@ -1,7 +1,10 @@
 // LINEAR on quantized weights for one instruction set. linear_<isa>.cpp includes this after its dots_<isa>.h, which
-// defines the vectors. The same code serves one row of x and many: it multiplies kTile rows of x by 16 rows of W at a
-// time. If there are few tiles, codes are read directly from the panel. If there are more, a group is unpacked once and
-// multiplied by all rows of x, in wide tiles (kWideTile rows of x and two panels) if there are registers for that.
+// defines the vectors.
+// W is read in panels of 16 interleaved rows (kernels/cpu/quant/panels.h) and groups of 256 values. A tile is the
+// product of up to kTile rows of x and one panel, so the same code serves one row of x and many. If there are few
+// tiles, each reads the codes directly from the panel. If there are more, a group is unpacked once and then multiplied
+// by all rows of x. That is done in wide tiles (kWideTile rows of x by two panels) if the instruction set has registers
+// for their sums.
 //
 // The bits are those of kernels/cpu/quant: integer dots are exact in any order, and each lane does the format's float
 // operations in the reference's order (docs/arithmetic.md, rule 3).
@@ -13,7 +16,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many rows of x are multiplied by a group before it must be unpacked again; a multiple of the tile sizes.
+// kTileRows: rows of x of the largest tile. kTokens: how many rows of x are multiplied by a group before it must be
+// unpacked again.
 constexpr std::uint32_t kTileRows = kWideTile != 0 ? kWideTile : kTile;
 constexpr std::uint32_t kTokens = kWideTile != 0 ? 96 : 64;
 static_assert(kTokens % kTileRows == 0);
@@ -42,8 +46,10 @@ ZRT_SIMD void each_row(Fn&& fn) {
     for (int p = 0; p < kP; ++p) fn(p, t);
 }
 
-// The sums of kT rows of x over the words of a Source. add(w, codes, x, total): x(t) returns the 32 values of row t for
-// the 8 words. When a sum is full, total(p, t, sum) is called.
+// Sums holds the running sums of kT rows of x times the panels of a Source (Packed or Unpacked, linear_groups.h).
+// add(w, codes, x, total) adds the products of word w, which has four values per row of W. x(t) returns the 32 values
+// of row t that belong to the 8 words of a block. When a sum cannot take more products, total(p, t, sum) is called with
+// it, for panel p and row t.
 template <class Source, int kT, bool kStarted = false>
 struct Sums {
   using F = typename Source::F;
@@ -71,8 +77,9 @@ struct Sums<Source, kT> {
   }
 };
 
-// Multiplies kT rows of x, in q8a32, by one group of 32-blocks. x[t] points to the group in row t, numbers[t] to its
-// numbers. acc has 16 floats per row, and kTokens rows per panel.
+// Multiplies kT rows of x, in q8a32, by one group of a format with blocks of 32. x[t] points to the group in row t.
+// numbers[t] has its Numbers, if the Source has them prepared. acc has 16 floats per row of x, and kTokens rows per
+// panel.
 template <class Source, int kT>
 ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, const Numbers* numbers, float (*acc)[16]) {
   using F = typename Source::F;

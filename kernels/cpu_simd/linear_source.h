@@ -1,5 +1,6 @@
-// The input and output of LINEAR's tiles: groups of row panels (also of plain matrices), activations, and rows of y.
-// Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
+// The input and output of LINEAR's tiles: groups of W, activations, and rows of y. A panel is 16 interleaved rows of W
+// (kernels/cpu/quant/panels.h). A plain matrix has its rows one after another, as in the file, and is interleaved when
+// it is read. Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
 #pragma once
 
 #include "kernels/common/act_q8.h"
@@ -17,15 +18,17 @@ constexpr std::size_t kLargestGroup = sizeof(BlockFixed16) * cpu::kPanelRows;
 template <class F>
 using ActOf = std::conditional_t<F::kIsK, ActBlockQ8A256, ActBlockQ8A32>;
 
+// Whether signed codes are used as unsigned numbers that are 128 larger, because the dots take only unsigned codes.
 template <class F>
-// Then codes are used as unsigned numbers that are 128 larger.
 constexpr bool kShifted = F::kSigned && !kTakesSignedCodes;
+// By how much the numbers that the dots take are larger than the values of the codes.
 template <class F>
 constexpr int kOffsetOf = kShifted<F> ? 128 : F::kOffset;
 
-// The numbers that the tiles need from a group of a row of x, besides its values. For K-quants: the sums of kSub
-// values, as pairs of 16 bits. For other formats: for each block the sum as a float, for the minimum, or that sum times
-// -kOffsetOf.
+// Numbers has what the tiles need of a group of a row of x, besides its values. prepare() computes it:
+// - K-quants: the sum of each kSub values, which share a sub-scale; each element holds two sums of 16 bits
+// - other formats with minimums: per block of 32, the sum of its values as the bits of a float, for the minimum
+// - other formats with an offset: per block of 32, the sum of its values times -kOffsetOf, which removes the offset
 struct alignas(32) Numbers {
   std::int32_t of[8];
 };
@@ -56,12 +59,12 @@ void store_rows(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, 
     y[m - panel] = a.bias != nullptr ? acc[m - panel] + a.bias[m] : acc[m - panel];
 }
 
-// Rows [begin, end) of W, in the panel that begins with row `first`.
+// PanelRows names rows [begin, end) of W, which are in the panel that begins with row `first`.
 struct PanelRows {
   std::uint32_t first, begin, end;
 };
 
-// Reads the groups of W. Panels are read in place. A plain matrix is interleaved while it is read.
+// Groups reads W group by group. Panels are read in place. The groups of a plain matrix are interleaved in a buffer.
 struct Groups {
   explicit Groups(const cpu::LinearArgs& args)
       : a(args), w_row(row_bytes(a.w_dtype, a.k)), w_group(row_bytes(a.w_dtype, kGroupValues)) {}

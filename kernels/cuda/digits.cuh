@@ -1,10 +1,12 @@
-// How linear_digits.cuh splits the weights of a 256-value format into digits. A code times its sub-scale is low +
-// kUpper * upper: two digits of a byte each, of which low is unsigned. The integer products of a warpgroup can then sum
-// up a whole group of 256 values for each digit.
-// The specializations of Digits have make(), which makes the lane's operands A, and close(), which turns the sums of
-// both digits into the group's sums v (docs/arithmetic.md, rule 3). close() calls use(n, v) for columns 8 n to 8 n + 7
-// with the lane's four values. x_sums: the sums of the group's x (digits_args.h) in shared memory. sum_of(i): returns
-// the sum in register i of the products.
+// Digits splits the weights of a 256-value format into digits for linear_digits.cuh. A code times its sub-scale is low
+// + kUpper * upper: two digits of a byte each, of which low is unsigned. The integer products of a warpgroup can then
+// sum up a whole group of 256 values for each digit.
+// Each specialization of Digits has two functions:
+// - make() computes one step (32 values) of the lane's share of W's two digits, as operands A of the products
+// - close() turns the sums of both digits into v, the value of the group for each pair of rows of W and x, before the
+//   scale of x (docs/arithmetic.md, rule 3). For each eight columns (rows of x) 8 n to 8 n + 7, it calls use(n, v) with
+//   the lane's four values. x_sums: the sums of the group's x in shared memory (layout in digits_args.h). sum_of(i):
+//   returns low + kUpper * upper of the sums in register i of the products
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
@@ -32,8 +34,8 @@ struct Digits {
     }
   }
 
-  // The lane's minimums as f16, for a product with the sums of x. Both factors are integers, and their sum of products
-  // stays below 2^21, so it is exact.
+  // The lane's minimums as f16, for a product with the sums of x. Both factors are integers, and the sum of their
+  // products stays below 2^21, so it is exact.
   uint32_t m[4];
   __device__ __forceinline__ Digits(const KScales (&scales)[2], uint32_t lane) {
 #pragma unroll
@@ -42,7 +44,7 @@ struct Digits {
       m[i] = f16_pair(minimum, minimum);
     }
   }
-  // Computes the sums v of a group: the scaled sum less the minimums times the sums of x.
+  // Here v is the sum of the products times d, less the sum of minimums times sums of x, times dmin.
   template <uint32_t kColumns, class SumOf, class Use>
   __device__ __forceinline__ void close(const uint8_t* x_sums, const KScales (&scales)[2], uint32_t lane,
                                         const SumOf& sum_of, const Use& use) const {

@@ -8,15 +8,18 @@
 
 namespace zinc_rt::cuda {
 
-// Return the sums v of a group. Three arguments: high and low are the sums of products with x's high and low digits.
-// Five arguments: the same by the digits of W; high_low is the sum of W's high digits times x's low digits.
+// Return v, the product of a group of a row of W and a row of x, before it is multiplied by the scale of x. d: the
+// scale of W. With three arguments, high is the sum of W's codes times x's high digits, and low the same with x's low
+// digits. With five arguments, both are also split by the digits of W: high_low is the sum of W's high digits times x's
+// low digits.
 __device__ __forceinline__ float fixed_value(int high, int low, float d) {
   return __fmaf_rn(static_cast<float>(high), 256.0f, static_cast<float>(low)) * d;
 }
 __device__ __forceinline__ float fixed_value(int high_high, int low_high, int high_low, int low_low, float d) {
   return fixed_value(high_high * 256 + low_high, high_low * 256 + low_low, d);
 }
-// Return the scale of a row of half a group. In the second version, the lane's row of half r.
+// Return a scale of W. The first version returns that of row `row` of half a group, the second that of row lane / 4 of
+// half r.
 __device__ __forceinline__ float fixed_scale(const uint8_t* half, uint32_t row) {
   return __uint_as_float(static_cast<uint32_t>(*reinterpret_cast<const uint16_t*>(half + 2 * kFixedPlane + row * 2))
                          << 16);
@@ -24,8 +27,8 @@ __device__ __forceinline__ float fixed_scale(const uint8_t* half, uint32_t row) 
 __device__ __forceinline__ float fixed_scale(const Group<kFixed16>& group, int r) {
   return fixed_scale(group.at + r * kFixedHalf, group.lane / 4);
 }
-// FixedPair holds the lane's operands A of a pair of steps: a[i] is for step 2 * pair + i. `first` has the rows 0 to 7
-// of the operand, `second` the rows 8 to 15.
+// FixedPair holds the lane's operands A of a pair of steps of 32 values: a[i] is for step 2 * pair + i. An operand has
+// 16 rows. Rows 0 to 7 are read from the plane `first`, rows 8 to 15 from `second`.
 struct FixedPair {
   uint32_t a[2][4];
 
@@ -37,7 +40,8 @@ struct FixedPair {
     a[1][0] = x.z, a[1][1] = y.z, a[1][2] = x.w, a[1][3] = y.w;
   }
 };
-// Returns the operands of one plane of all 16 rows of a tile. at: the group.
+// Returns the operands whose rows are one digit of all 16 rows of a tile. at: the tile's group. plane: 0 for the high
+// digits, 1 for the low ones.
 __device__ __forceinline__ FixedPair fixed_pair(const uint8_t* at, int plane, uint32_t pair, uint32_t lane) {
   at += plane * kFixedPlane;
   return FixedPair(at, at + kFixedHalf, pair, lane);

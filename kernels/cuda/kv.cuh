@@ -64,7 +64,8 @@ __device__ __forceinline__ float sum_of_warp(float v) {
   return v;
 }
 
-// The place for one token's K (is_key) or V in a page. token: its cell in the page.
+// CacheRow is the place of one token's K (is_key) or V in a page part, which begins at `page`. token: the token's cell,
+// 0 to 15.
 struct CacheRow {
   uint8_t* page;
   uint32_t token, type, n_heads, head_dim;
@@ -114,8 +115,9 @@ __device__ __forceinline__ uint16_t codes_of_eight_bits(float a, float b, int (&
   codes[0] = code(a), codes[1] = code(b);
   return d;
 }
-// Four bits: eight lanes try each of the four factors, all at once. The order of sums has 16 lanes here: value i of the
-// block belongs to sum i % 16. Of the eight GPU lanes that try a factor, lane l has sums l and 8 + l.
+// For four bits, the rule tries four factors (kv::kFactors) for the scale and takes the one that fits best. The warp
+// tries all four at once, with eight lanes per factor. Each factor needs a sum over the block in 16 partial sums, where
+// value i belongs to partial sum i % 16. Of a factor's eight lanes, lane l has the partial sums l and l + 8.
 __device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&codes)[2]) {
   const float most = largest_or_nan_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
   codes[0] = codes[1] = 0;

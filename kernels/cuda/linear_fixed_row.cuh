@@ -13,12 +13,13 @@
 
 namespace zinc_rt::cuda {
 
-// HalfGroup holds a lane's part of a unit.
+// HalfGroup holds one lane's part of a unit in registers. high and low are W's digits by pair of steps; the lane has
+// values of row lane / 4 of the unit's 8 rows. scale is the scale of that row, as the bits of bf16.
 struct HalfGroup {
   uint4 high[4], low[4];
   uint32_t scale;
 
-  // Loads the lane's part of a unit. half: the unit's address.
+  // Loads the lane's part of the unit at address `half`.
   __device__ __forceinline__ void load(const uint8_t* half, uint32_t lane) {
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
@@ -28,7 +29,8 @@ struct HalfGroup {
     }
     scale = stream_2(half + 2 * kFixedPlane + lane / 4 * 2);
   }
-  // Returns the group sum v of row lane / 4. x: the operands of the group, beginning at the lane's words.
+  // Returns v of row lane / 4: the product of the group, before it is multiplied by the scale of x. x: the group's
+  // operands B, beginning at the lane's words.
   __device__ __forceinline__ float value(const uint4* x) const {
     int even[4] = {}, odd[4] = {};
 #pragma unroll
@@ -43,11 +45,12 @@ struct HalfGroup {
   }
 };
 
-// What x is in memory: a row that QUANTIZE has written, or floats that each workgroup quantizes itself, either as they
-// are or after a norm.
+// RowOf tells what x is in global memory: a row that QUANTIZE has written, or floats that each workgroup quantizes
+// itself, either as they are or after a norm.
 enum class RowOf { kQuantized, kFloats, kNorm };
 
-// RowOperand is x of a workgroup in shared memory.
+// RowOperand is the row of x in a workgroup's shared memory: `words` has the operands B of all groups, and d has the
+// scale of each group.
 struct RowOperand {
   uint4* words;
   float* d;

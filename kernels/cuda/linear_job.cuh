@@ -59,8 +59,8 @@ constexpr bool kHasSums = Traits<F>::kBlock == 256 && (Traits<F>::kOffset != 0 |
 __device__ __forceinline__ uint32_t less_in_bytes(uint32_t bytes, uint32_t by) {
   return ((bytes | 0x80808080u) - by * 0x01010101u) ^ 0x80808080u;
 }
-// Returns the lane's four bytes of operand A for the product with the sums of x: the minimums or sub-scales for the
-// four sums from lane % 4 * 4 on.
+// Returns the lane's four bytes of operand A for the product with the sums of x. They belong to the four sums from lane
+// % 4 * 4 on, and are minimums, or sub-scales in formats whose codes have an offset.
 template <Format F>
 __device__ __forceinline__ uint32_t sums_operand(const KScales& s, uint32_t lane) {
   using T = Traits<F>;
@@ -73,8 +73,9 @@ __device__ __forceinline__ uint32_t sums_operand(const KScales& s, uint32_t lane
   // Q3_K stores its sub-scales with 32 added.
   return F == kQ3_K ? less_in_bytes(word, 32) : word;
 }
-// Computes c = (operand of sums_operand) * (four sums of x). A sum does not fit a byte, so it is split into 64 * high +
-// low, and each part is multiplied separately.
+// Computes c, the product of W's minimums or sub-scales (`m`, from sums_operand()) with the sums of x. `sums` has the
+// lane's four sums. A sum does not fit a byte, so it is split into 64 * high + low, and both parts are multiplied
+// separately. REQUIRES: c is 0.
 __device__ __forceinline__ void add_sums(int (&c)[4], const uint32_t (&m)[2], uint2 sums) {
   const uint32_t low = __byte_perm(sums.x & 0x003F003Fu, sums.y & 0x003F003Fu, 0x6420),
                  high = __byte_perm(sums.x >> 6, sums.y >> 6, 0x6420);
@@ -83,12 +84,12 @@ __device__ __forceinline__ void add_sums(int (&c)[4], const uint32_t (&m)[2], ui
   for (int& sum : c) sum *= 64;
   mma16<true>(c, m[0], m[1], low);
 }
-// Returns the value of a group: its sum times d, minus its sum of minimums times dmin.
+// Returns sum * d - minimums * dmin. sum: the group's sum of products. minimums: its sum of minimums times sums of x.
 __device__ __forceinline__ float less_minimums(const KScales& s, float sum, float minimums) {
   return __fmaf_rn(sum, s.d, minimums * -s.dmin);
 }
-// Returns the sums v of a group from the sum of its products (isum) and from the sum of its minimums, or of its
-// offsets, times the sums of x (sums).
+// Returns v of a group. isum: the sum of its products, times their sub-scales. sums: the result of add_sums(), which is
+// used for minimums or for the offset of codes.
 template <Format F>
 __device__ __forceinline__ float super_value(const KScales& s, int isum, int sums) {
   using T = Traits<F>;

@@ -65,10 +65,10 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
 #pragma unroll
     for (int i = kHeld - 1; i >= 0; --i) at = keys[i] == own ? lane + 32 * i : at;
     uint32_t next = __reduce_min_sync(kAll, own == __reduce_max_sync(kAll, own) ? at : kAbsent);
-    // The reference looks for the largest from the first expert that is left upward, and no number compares as larger
-    // than a NaN. So a NaN wins if it is first.
+    // The reference takes the first expert that is not chosen yet, and changes to a later one only if its number
+    // compares as larger. Nothing compares as larger than a NaN. So the first such expert is chosen if it has a NaN.
     if (has_nan) {
-      uint32_t first = kAbsent;  // 2 * (first expert that is left) + (1 if its logit is a number)
+      uint32_t first = kAbsent;  // 2 * (first expert not chosen yet) + (1 if its logit is a number)
 #pragma unroll
       for (int i = kHeld - 1; i >= 0; --i)
         if (keys[i] != 0) first = 2 * (lane + 32 * i) + (keys[i] != kNanKey ? 1 : 0);
@@ -138,7 +138,7 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   // Each lane remembers in `taken` which of its experts (lane + 32 * i) are chosen already.
   uint64_t taken = 0;
   for (uint32_t j = 0; j < c.n_used; ++j) {
-    uint32_t best = 0, at = kAbsent, first = kAbsent;  // first: the first expert of this lane that is left
+    uint32_t best = 0, at = kAbsent, first = kAbsent;  // first: this lane's first expert not chosen yet
     for (uint32_t i = lane, bit = 0; i < e; i += 32, ++bit) {
       if ((taken >> bit & 1) != 0) continue;
       first = min(first, i);
@@ -147,8 +147,8 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
     const uint32_t most_likely = __reduce_max_sync(0xFFFFFFFFu, best);
     at = __reduce_min_sync(0xFFFFFFFFu, best == most_likely ? at : kAbsent);
     first = __reduce_min_sync(0xFFFFFFFFu, first);
-    // The reference looks for the largest from the first expert that is left upward, and no number compares as larger
-    // than a NaN. So a NaN wins if it is first.
+    // The reference takes the first expert that is not chosen yet, and changes to a later one only if its number
+    // compares as larger. Nothing compares as larger than a NaN. So the first such expert is chosen if it has a NaN.
     const uint32_t next = keys[first] != kNanKey ? at : first;
     if (next % 32 == lane) taken |= 1ull << (next / 32);
     if (lane != 0) continue;
@@ -170,11 +170,12 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   }
 }
 
-// Makes the items from the number of choices of each expert. An item is up to `most` choices of one expert. Called by a
-// warp, each of whose lanes handles consecutive experts.
+// Makes the items from the number of choices of each expert. An item is up to `most` choices of one expert. A warp
+// calls it, and each lane handles consecutive experts.
 // counts: choices per expert; counts[e] is the number of choices whose id is not that of an expert. places: receives,
-// per expert, the index in the order of choices at which its choices begin. items: receives [n_items], then (expert,
-// first, count) per item. Choices without a valid expert get items of their own, whose products are NaN.
+// per expert, the index at which its choices begin in the list of all choices sorted by expert. items: receives the
+// number of items, then (expert, first index in that list, count) per item. Choices without a valid expert get items of
+// their own, whose products are NaN.
 __device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint32_t e, uint32_t most, int32_t* items) {
   const uint32_t lane = threadIdx.x % 32, each = e / 32 + 1, first = min(lane * each, e + 1),
                  end = min(first + each, e + 1);
@@ -253,7 +254,7 @@ extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
     set_items(counts, places, e, args.symbols[symbol::MoeGroup::columns],
               args.buffer<int32_t>(binding::MoeGroup::items));
   __syncthreads();
-  // It does not matter which column of an item a choice becomes, because the sums of different columns are independent.
+  // The order among the choices of an expert is arbitrary, because the sums of different rows of x are independent.
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
     order[atomicAdd(&places[expert_of(i)], 1)] = static_cast<int32_t>(i);
 }

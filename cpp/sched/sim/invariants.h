@@ -12,9 +12,10 @@
 //   slots       The slot table agrees with the requests in it: states, positions, counts.
 //   plan        Items continue where their requests are computed to, respect the limits, and come once per slot,
 //               decoding slots first. Their ids and rows are those of their requests.
-//   draft       Guesses stand only behind the last token of a decoding slot. Their number respects what the request
-//               allows, its limit, and one variant of the position encoding. After a step none is in the text, and no
-//               page is lent.
+//   draft       (A violation is reported as plan, or as slots if it is found after a step.) Guesses come only after the
+//               last token of a decoding slot. There are no more of them than the request allows, than its token limit
+//               has room for, and than fit into the positions of one variant of the position encoding. After a step no
+//               guess is in the text, and no page is lent for one.
 //   decode      Every decoding slot that may run (its sink is not full, its rate is not used up) is in the plan.
 //   fifo        First admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
 //               computed its prompt may be overtaken; a request that its tenant's page quota holds up may not.

@@ -157,8 +157,8 @@ class Simulation {
     result_.outcomes.push_back(outcome);
   }
 
-  // Simulates one turn: admit and plan, unless a step runs already; maybe a plan of the step after it; and the end of
-  // the step, if there is one. Returns false when the scenario is over.
+  // Simulates one turn. Unless a step runs already, requests are admitted and a step is planned. The step after it may
+  // then be planned ahead. At last the running step ends, if there is one. Returns false when the scenario is over.
   bool turn() {
     take_events();
     if (result_.counts.turns >= leases_end_ && !invariants_.leases.empty()) {
@@ -181,7 +181,8 @@ class Simulation {
     }
     const bool has_work = plan_ != nullptr;
     if (invariants_.violation()) return false;
-    // Requests with drafts want them often enough, so that both kinds of steps occur.
+    // A step that is planned ahead has no drafts. So scenarios with drafts plan ahead in only half of the turns, and
+    // steps with drafts occur as well.
     if (has_work && (scenario_.drafts.most == 0 || drafted_.chance(50))) plan_ahead();
     if (has_work) end_step();
     take_results();
@@ -328,7 +329,7 @@ class Simulation {
     }
   }
 
-  // Returns the token that is right `more` tokens behind the request's present end, from 0 on.
+  // Returns the right token `more` places after the next token to be generated.
   std::int32_t next_token(const Request& r, std::uint32_t more) const {
     const SubmitLine& s = live_[r.params.user].line->submit;
     const std::uint32_t n = r.n_generated() + 1 + more;
