@@ -11,6 +11,10 @@ constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 // While requests wait, at most this many steps in a row are planned ahead. Then admission looks again, because some
 // requests may start after a time (aging, turns, rates).
 constexpr std::uint32_t kMostAheadOfOthers = 8;
+// A step that is planned ahead has no guessed tokens, because guesses follow known tokens. Guesses gain far more than
+// running ahead does, and they come in bursts: after a wrong guess the next right one is often a step away. So after a
+// right guess a request is not planned ahead in this many steps.
+constexpr std::uint64_t kStepsWithoutGuess = 32;
 
 }  // namespace
 
@@ -129,6 +133,7 @@ bool Scheduler::may_decode_ahead(const Request& r) const {
   return !p.sampling.has_penalties() && p.bias.empty() && !r.bans_stops(n_next) && !p.is_masked && !p.is_processed &&
          !p.wants_logits && (!p.n_logprobs || options_.has_logprobs) &&
          options_.variant_of(n_next) == slots_[r.slot].rope_variant &&
+         (r.guessed_in == 0 || stats_.steps >= r.guessed_in + kStepsWithoutGuess) &&
          !(options_.is_recurrent && n_next % kPageTokens == 0);
 }
 

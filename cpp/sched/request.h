@@ -85,8 +85,10 @@ struct Request {
   std::uint32_t snapshot_pages = 0;
   std::uint32_t n_stalled = 0;   // consecutive steps that the request missed because its sink was full
   std::uint64_t decoded_in = 0;  // number of the last step in which the request decoded
-  std::uint32_t n_drafts = 0;    // guessed tokens that the present plan computes for the request
-  double draft_chance = 0;       // the argument `chance` of Scheduler::propose
+  // Number of the last step in which a guessed token of the request was picked, counted from 1; 0: there was none.
+  std::uint64_t guessed_in = 0;
+  std::uint32_t n_drafts = 0;  // guessed tokens that the present plan computes for the request
+  double draft_chance = 0;     // the argument `chance` of Scheduler::propose
 
   // Preemptions by more urgent requests or for pages; slots yielded at the end of a turn do not count.
   std::uint32_t n_preempted = 0;

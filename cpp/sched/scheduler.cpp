@@ -276,6 +276,7 @@ void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) 
     ++stats_.drafts;
     stats_.draft_tokens += item.n_drafts;
     stats_.accepted_draft_tokens += n - 1;
+    if (n > 1) r.guessed_in = stats_.steps + 1;
     tenants_.serve_in_vain(p.tenant, p.qos, item.n - n);
   }
   r.n_done = item.begin + n;

@@ -60,7 +60,7 @@ TEST_P(TierOtherOps, TokensOfTheSlotTable) {
              token = declare(graph, "act.token", kActivation, DType::kI32, {ir::kTokens}),
              ring = declare(graph, "host_ring.tokens", kOutput, DType::kU32, {9, 4}),
              id = declare(graph, "request.id", kRequest, DType::kI32, {ir::kTokens}),
-             table = declare(graph, "act.table", kActivation, DType::kF32, {kVocabulary, kWidth}),
+             table = declare(graph, "model.table", kWeight, DType::kF32, {kVocabulary, kWidth}),
              y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, kWidth});
   add_node(graph, ir::Op::STREAM_OUT, {token, slot, ring}, {ring}).inplace = true;
   auto& store = add_node(graph, ir::Op::STORE_REQUEST_STATE, {all, slot, token}, {all});
@@ -71,7 +71,7 @@ TEST_P(TierOtherOps, TokensOfTheSlotTable) {
               {{"request.slot", bytes_of(slots)},
                {"act.token", bytes_of(picked)},
                {"request.id", bytes_of(ids)},
-               {"act.table", bytes_of(rows)}},
+               {"model.table", bytes_of(rows)}},
               {"state.slots", "host_ring.tokens", "act.y"});
 }
 

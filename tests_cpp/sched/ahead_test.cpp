@@ -198,6 +198,27 @@ TEST_F(AheadTest, NotWithWhatTheHostMustDo) {
   EXPECT_FALSE(is_ahead([](RequestParams&) {}));
 }
 
+TEST_F(AheadTest, NotSoonAfterAGuess) {
+  begin();
+  auto p = params(20, 200);
+  p.speculation = {.most = 8, .is_fixed = true};
+  const auto id = submit(std::move(p));
+  run_prompts({100});
+  plan();
+  commit({101});  // so that steps have a price
+  scheduler_->propose(id, Tokens{102, 103}, 0.9);
+  ASSERT_EQ(plan().n_drafts, 2u);
+  EXPECT_EQ(scheduler_->plan_ahead(now_), nullptr);  // the running step has guessed tokens
+  commit({102, 103, 104});
+  for (int step = 0; step < 32; ++step) {
+    plan();
+    EXPECT_EQ(scheduler_->plan_ahead(now_), nullptr) << step;
+    commit({105 + step});
+  }
+  plan();
+  EXPECT_NE(scheduler_->plan_ahead(now_), nullptr);
+}
+
 TEST_F(AheadTest, NotWhileAPromptIsComputed) {
   begin();
   submit(params());
