@@ -261,6 +261,7 @@ bool ModelRunner::plan_step(StepListener& listener, Turn& turn) {
 void ModelRunner::begin_ahead(StepListener& listener) {
   if (!running_[first_running_].status) return;
   if (running_[first_running_].is_ahead) look_at_slots(listener);
+  if (!scheduler_.may_plan_ahead(now_us())) return;
   const auto no_guess = [](const sched::Request&, std::span<const std::int32_t> tokens, double) {
     return tokens.empty();
   };

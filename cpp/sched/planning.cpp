@@ -137,7 +137,8 @@ bool Scheduler::may_decode_ahead(const Request& r) const {
          !(options_.is_recurrent && n_next % kPageTokens == 0);
 }
 
-bool Scheduler::may_plan_ahead(Micros now) {
+// Returns whether the next step only decodes the requests of the running step, whatever that step picks.
+bool Scheduler::only_decodes_next(Micros now) {
   if (!options_.runs_ahead || !cancelled_.empty() || !plan_.page_copies.empty() || !plan_.restores.empty() ||
       !plan_.saves.empty())
     return false;
@@ -155,9 +156,14 @@ bool Scheduler::may_plan_ahead(Micros now) {
   });
 }
 
+bool Scheduler::may_plan_ahead(Micros now) {
+  const auto lock = tenants_.lock();
+  return only_decodes_next(now);
+}
+
 const StepPlan* Scheduler::plan_ahead(Micros now) {
   const auto lock = tenants_.lock();
-  if (!may_plan_ahead(now)) return nullptr;
+  if (!only_decodes_next(now)) return nullptr;
   decoding_.clear();
   for (const PlanItem& item : plan_.items) {
     Request* r = request_of(item);

@@ -101,6 +101,8 @@ class Scheduler {
   // ends a request, the request's row of the planned step counts for nothing: its token is dropped, and the step costs
   // nobody's quota. REQUIRES: a planned step runs, and no other step was planned after it.
   const StepPlan* plan_ahead(Micros now);
+  // Returns whether plan_ahead() would plan a step, if pages suffice. The call costs less.
+  bool may_plan_ahead(Micros now);
   // Returns whether a step that was planned ahead runs and computes something for a request that has not ended.
   bool is_ahead() const;
   // Ends a step that was planned ahead if all its requests have ended.
@@ -231,7 +233,7 @@ class Scheduler {
   // free, or if the request itself was preempted.
   bool grow(Request& request, std::uint32_t n_tokens, bool may_preempt, Micros now);
   bool may_decode_ahead(const Request& request) const;
-  bool may_plan_ahead(Micros now);
+  bool only_decodes_next(Micros now);
   void plan_decodes(Micros now);
   void plan_prompts(Micros now);
   void save_states(std::size_t first_item);

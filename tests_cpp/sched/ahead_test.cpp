@@ -79,6 +79,7 @@ TEST_F(AheadTest, DecodesTheSameSlotsAgain) {
   submit(params(30));
   run_prompts({100, 200});
   plan();
+  EXPECT_TRUE(scheduler_->may_plan_ahead(now_));
   const StepPlan* ahead = scheduler_->plan_ahead(now_);
   ASSERT_NE(ahead, nullptr);
   EXPECT_TRUE(ahead->tokens.view() == mem::SpanView(Tokens{kLastPick, kLastPick}));
@@ -223,6 +224,7 @@ TEST_F(AheadTest, NotWhileAPromptIsComputed) {
   begin();
   submit(params());
   plan();
+  EXPECT_FALSE(scheduler_->may_plan_ahead(now_));
   EXPECT_EQ(scheduler_->plan_ahead(now_), nullptr);  // the first step of a prompt
   commit({100});
   plan();
