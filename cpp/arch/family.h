@@ -31,7 +31,7 @@ struct GraphOptions {
   Pooling pooling = Pooling::kNone;  // kNone: the graph picks tokens; else it computes embeddings
   // Whether the graph stores each picked token in the slot table, from which the next step can read it (StepInput).
   bool keeps_tokens = false;
-  bool has_logprobs = false;         // whether a graph that picks tokens ends with LOGPROBS
+  bool has_logprobs = false;  // whether a graph that picks tokens ends with LOGPROBS
 };
 
 // Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos
