@@ -176,7 +176,9 @@ TEST(Embed, ANegativeIdNamesAFieldOfTheSlotTable) {
   ASSERT_EQ(got.size(), wanted.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     EXPECT_EQ(std::isnan(got[i]), i / 8 >= 2 && i / 8 <= 5) << i;
-    if (!std::isnan(got[i])) EXPECT_EQ(got[i], wanted[i]) << i;
+    if (!std::isnan(got[i])) {
+      EXPECT_EQ(got[i], wanted[i]) << i;
+    }
   }
 }
 
