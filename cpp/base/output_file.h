@@ -28,7 +28,7 @@ class OutputFile {
   ~OutputFile();  // removes the file if it was not committed
 
   // Write the next bytes. Each call may fail with the system's error, and the message contains the path. After an error
-  // the object can only be destroyed.
+  // the object can only be destroyed, or committed by a caller for whom a part of the bytes is better than nothing.
   Status write(std::span<const std::byte> bytes);
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
   Status pad_to(std::uint64_t alignment);  // appends zeros up to a multiple of `alignment`

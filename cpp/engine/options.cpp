@@ -60,6 +60,9 @@ Result<ExecutorOptions> executor_options(const EngineOptions& given) {
   out.chunk_cap = options.chunk_cap;
   out.run_ahead = options.run_ahead;
   out.cpu_kernels = options.cpu_kernels;
+  out.step_log = options::get("ZINC_RT_STEP_LOG");
+  ZRT_TRY(const auto hashes_all, options::get_int("ZINC_RT_STEP_LOG_LOGITS", 0, 1));
+  out.step_log_logits = hashes_all == 1;
   return out;
 }
 

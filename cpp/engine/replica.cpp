@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/step_loop.h"
+#include "model/fingerprint.h"
 
 namespace zinc_rt {
 
@@ -18,6 +19,10 @@ void Replica::join(StepLoop& loop, const sched::Options& options, sched::TenantB
                    std::shared_ptr<sched::Shares> all_shares, Timeline& timeline) {
   loop_ = &loop;
   runner_ = std::make_unique<ModelRunner>(*executor_, options, tenants, std::move(all_shares), timeline, loop.number());
+}
+
+std::string Replica::fingerprint() const {
+  return zinc_rt::fingerprint(executor_->weights());
 }
 
 void Replica::unload(const sched::TenantBook& tenants) {

@@ -40,8 +40,8 @@ class Replica {
   ModelRunner& runner() { return *runner_; }
   StepLoop& loop() { return *loop_; }  // REQUIRES: join() was called
   bool has_no_loop() const { return loop_ == nullptr; }
-  // Returns a name for the model's content: a hash of all tensors' names, types and shapes, and of a sample of their
-  // bytes. REQUIRES: the caller holds the step loop's Turn; the replica is loaded.
+  // Returns a name for the model's content (model/fingerprint.h). REQUIRES: the caller holds the step loop's Turn; the
+  // replica is loaded.
   std::string fingerprint() const;
 
   const DeviceId device;

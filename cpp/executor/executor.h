@@ -49,6 +49,11 @@ struct ExecutorOptions {
   bool repack = true;
   // If weights are not repacked: true reads them in the mapped file, on tiers that can do that; false copies them.
   bool mmap = true;
+  // The file to which all calls are recorded (step_log.h); empty: none. open_executor() appends ".2", ".3" ... for the
+  // second and later models that the process opens with a step log. step_log_logits: the logits of all output rows are
+  // read and hashed, not only those that the caller wants.
+  std::string step_log;
+  bool step_log_logits = false;
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights that are loaded
 };
 

@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "executor/recording_executor.h"
 
 namespace zinc_rt {
 
@@ -156,7 +158,12 @@ Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const E
   const ExecutorInfo& info = executor->info();
   log().info("{}: {} ({}); {} slots, context {}, {} pages of {} bytes", executor->config().name, info.tier, choice.why,
              info.max_slots, info.max_context, info.n_pages, info.page_bytes);
-  return executor;
+  if (options.step_log.empty()) return executor;
+  static std::atomic<std::uint32_t> n_logs{0};
+  const std::uint32_t number = ++n_logs;
+  return RecordingExecutor::create(std::move(executor),
+                                   number == 1 ? options.step_log : fmt::format("{}.{}", options.step_log, number),
+                                   options.step_log_logits);
 }
 
 }  // namespace zinc_rt

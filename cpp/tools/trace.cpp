@@ -18,9 +18,10 @@ namespace {
 struct TraceOptions {
   ModelOptions model;
   std::string packets;  // file for the packet log; empty: packets are not recorded
+  std::string steps;    // file for the step log; empty: steps are not recorded
   std::string out = "trace.json", prompt = "Once upon a time, in a small village by the sea,";
   std::uint32_t tenants = 3, requests = 4, max_tokens = 32;
-  bool json = false;
+  bool logits = false, json = false;
 };
 
 // Classes of the tenants, in the order in which the tenants begin. The most urgent requests come last, when all slots
@@ -43,10 +44,19 @@ void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {
                   {"p99_decode_ms", l.p99_decode_ms}});
 }
 
-Result<int> trace(TraceOptions& o) {
-  // The ring reads the variable when it is created. No other thread runs yet.
-  if (!o.packets.empty() && ::setenv("ZINC_RT_PACKET_LOG", o.packets.c_str(), 1) != 0)
+// Sets an environment variable that is read when the model is opened. No other thread runs yet.
+Status set_variable(const char* name, const std::string& value) {
+  if (!value.empty() && ::setenv(name, value.c_str(), 1) != 0)
     return fail(StatusCode::kExhausted, "no memory for the environment");
+  return {};
+}
+
+Result<int> trace(TraceOptions& o) {
+  if (o.logits && o.steps.empty())
+    return fail(StatusCode::kInvalidArgument, "--logits is for --steps, which is not given");
+  ZRT_CHECK_OK(set_variable("ZINC_RT_PACKET_LOG", o.packets));
+  ZRT_CHECK_OK(set_variable("ZINC_RT_STEP_LOG", o.steps));
+  ZRT_CHECK_OK(set_variable("ZINC_RT_STEP_LOG_LOGITS", o.logits ? "1" : ""));
   ZRT_TRY(auto engine, open_engine(o.model));
   const auto tier = ring::find_tier(engine.tier());
   if (!o.packets.empty() && (!tier || (*tier)->diagnostics == nullptr))
@@ -85,6 +95,8 @@ Result<int> trace(TraceOptions& o) {
     print_out("{}\n", nlohmann::ordered_json{{"trace", o.out}, {"tenants", rows}}.dump());
   else
     print_out("{} written; open it in ui.perfetto.dev or chrome://tracing\n", o.out);
+  engine.close();  // the log of steps gets its name
+  if (!o.json && !o.steps.empty()) print_out("{} written; `zinc-rt replay {}` runs it again\n", o.steps, o.steps);
   return kDone;
 }
 
@@ -95,11 +107,17 @@ void add_trace(CLI::App& app, int& exit) {
   auto& command = *app.add_subcommand("trace", "run requests of several tenants at once and record every step");
   command.footer(
       "Example: zinc-rt trace model.gguf --out trace.json --tenants 3 --requests 8 --max-slots 4\n"
-      "With packets: zinc-rt trace model.gguf --tier t1 --packets steps.log --tenants 1 --requests 1 -n 2");
+      "With packets: zinc-rt trace model.gguf --tier t1 --packets steps.log --tenants 1 --requests 1 -n 2\n"
+      "With steps: zinc-rt trace model.gguf --steps steps.log --logits; zinc-rt replay steps.log --tier t_cpu");
   add_model_options(command, o->model);
   command.add_option("-o,--out", o->out, "the trace to write")->capture_default_str();
   command.add_option("--packets", o->packets,
                      "also record each submission's packets and memory for zinc-rt replay; tiers t1 and t2, slow");
+  command.add_option(
+      "--steps", o->steps,
+      "also record the inputs and picks of all steps for zinc-rt replay; only the owner may read the file, "
+      "because it has the texts as token ids");
+  command.add_flag("--logits", o->logits, "with --steps: hash the logits of every pick; slow on GPUs");
   command.add_option("--tenants", o->tenants, "by turns batch, standard and interactive")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -1,9 +1,11 @@
+#include "model/fingerprint.h"
+
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 
-#include "engine/replica.h"
+#define XXH_INLINE_ALL  // without the library, because builds for other processors have only headers
+#include <xxhash.h>
 
 namespace zinc_rt {
 namespace {
@@ -14,10 +16,10 @@ constexpr std::size_t kStretches = 16, kStretchBytes = 512;
 
 }  // namespace
 
-std::string Replica::fingerprint() const {
+std::string fingerprint(const Weights& weights) {
   XXH3_state_t* const state = XXH3_createState();
   XXH3_128bits_reset(state);
-  for (const Tensor& tensor : executor_->weights().all()) {
+  for (const Tensor& tensor : weights.all()) {
     const auto shape = fmt::format("{} {} {} {} {} {};", tensor.name, static_cast<int>(tensor.stored), tensor.dims[0],
                                    tensor.dims[1], tensor.dims[2], tensor.dims[3]);
     XXH3_128bits_update(state, shape.data(), shape.size());
