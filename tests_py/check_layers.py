@@ -91,7 +91,7 @@ TESTS_ALSO = {
     "amx_sim": {"kernels"},
     "amd_sim": {"base", "kernels", "ring"},
     "cuda_sim": {"ring"},
-    "fuzz": {"base", "model", "jinja", "tokenizer", "output", "grammar", "ir", "kernel", "ring", "server"},
+    "fuzz": {"base", "model", "jinja", "tokenizer", "output", "grammar", "ir", "kernel", "ring", "executor", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
 BINDINGS_MAY_SEE = {"base", "model", "jinja", "sched", "tokenizer", "tools"}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <new>
 
 #include "base/error.h"
@@ -14,7 +15,9 @@ namespace {
 
 StepLogHeader header_of(const Executor& executor, bool has_all_logits) {
   const ExecutorInfo& info = executor.info();
-  return {.model = executor.weights().path(),
+  std::error_code ignored;
+  const auto path = std::filesystem::absolute(executor.weights().path(), ignored);
+  return {.model = path.string(),
           .model_name = executor.config().name,
           .fingerprint = fingerprint(executor.weights()),
           .model_bytes = executor.weights().total_bytes(),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <iterator>
 
@@ -11,6 +12,12 @@
 
 namespace zinc_rt {
 namespace {
+
+// Returns a text from the log in a form that no terminal takes for a command.
+std::string printable(std::string text) {
+  std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7F'; }, '?');
+  return text;
+}
 
 // Appends, for each slot, its tokens and the position of the first one: "slot 2 at 17: 5 9 12".
 void put_tokens(const RecordedStep& step, std::string& text) {
@@ -52,7 +59,7 @@ void put_row(const OutputRow& row, std::string& text) {
 
 void put_finish(const RecordedFinish& finish, std::string& text) {
   auto out = std::back_inserter(text);
-  if (finish.has_failed) fmt::format_to(out, " failed: {}", finish.failure);
+  if (finish.has_failed) fmt::format_to(out, " failed: {}", printable(finish.failure));
   if (!finish.picks.empty()) fmt::format_to(out, " picks {}", fmt::join(finish.picks, " "));
   for (const RecordedFinish::Part& mask : finish.masks) {
     std::uint64_t n = 0;
@@ -105,8 +112,7 @@ Status describe_step_log(const StepLog& log, const std::function<void(std::strin
         break;
       }
       case StepLogKind::kRefused:
-        text = fmt::format("refused: {}",
-                           std::string_view(reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size()));
+        text = "refused: " + printable({reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size()});
         break;
       case StepLogKind::kHeader: break;
     }

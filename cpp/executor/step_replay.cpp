@@ -209,7 +209,7 @@ class StepPlayer {
       last_picks_[static_cast<std::size_t>(slot_of(playing, row))] = picks[row];
       replay_.n_picks += compare(playing, StepDifference::Quantity::kPick, row, static_cast<std::uint32_t>(picks[row]),
                                  static_cast<std::uint32_t>(output_.tokens[row]));
-      if (row > 0 && slot_of(playing, row) == slot_of(playing, row - 1)) ++replay_.n_drafted_rows;
+      if (row > 0 && slot_of(playing, row) == slot_of(playing, row - 1)) ++replay_.n_further_rows;
     }
     return {};
   }

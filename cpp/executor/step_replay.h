@@ -34,7 +34,8 @@ std::string to_string(const StepDifference& difference);
 struct StepReplay {
   std::uint64_t n_steps = 0, n_tokens = 0;
   std::uint64_t n_picks = 0, n_hashes = 0;  // that were compared
-  std::uint64_t n_drafted_rows = 0;         // rows of steps in which a slot has several output rows
+  // Output rows after the first one of their slot in a step; they verify guesses or score a prompt.
+  std::uint64_t n_further_rows = 0;
   // Steps without results in the log: those that failed when they were recorded, and those that its end cuts off.
   std::uint64_t n_without_results = 0;
   std::uint64_t n_differences = 0;

@@ -49,7 +49,7 @@ void show(const StepReplay& replay, const StepLog& log, const Executor& executor
                                              {"tokens", replay.n_tokens},
                                              {"picks", replay.n_picks},
                                              {"hashes", replay.n_hashes},
-                                             {"rows_after_guesses", replay.n_drafted_rows},
+                                             {"further_rows", replay.n_further_rows},
                                              {"without_results", replay.n_without_results},
                                              {"cut_bytes", log.n_cut_bytes},
                                              {"differences", replay.n_differences},
@@ -92,7 +92,10 @@ Result<int> replay_step_log(const ReplayOptions& o, const MappedFile& file) {
 
 Result<int> replay(const ReplayOptions& o) {
   ZRT_TRY(const auto file, MappedFile::open(o.log));
-  return is_step_log(file.bytes()) ? replay_step_log(o, file) : replay_packets(o, file);
+  if (is_step_log(file.bytes())) return replay_step_log(o, file);
+  if (ring::is_packet_log(file.bytes())) return replay_packets(o, file);
+  return fail(StatusCode::kCorrupt, "[replay] {} is neither a log of steps nor one of packets: it has {} bytes", o.log,
+              file.bytes().size());
 }
 
 }  // namespace

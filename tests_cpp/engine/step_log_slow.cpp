@@ -48,10 +48,11 @@ TEST(StepLogSlow, TenThousandStepsWithGuessesHaveTheSameBits) {
       expect_equal(replay);
       EXPECT_GE(replay->n_steps, kSteps);
       EXPECT_EQ(replay->n_hashes, replay->n_picks);
-      EXPECT_GT(replay->n_drafted_rows, n_accepted);
+      EXPECT_GT(replay->n_further_rows, n_accepted);
       std::cout << tier.name << ": " << replay->n_steps << " steps, " << replay->n_tokens << " tokens, "
-                << replay->n_picks << " picks and as many hashes equal, " << replay->n_drafted_rows
-                << " rows after guesses, " << n_accepted << " guesses right; " << bytes.size() << " bytes" << std::endl;
+                << replay->n_picks << " picks and as many hashes equal, " << replay->n_further_rows
+                << " further rows of a slot, " << n_accepted << " guesses right; " << bytes.size() << " bytes"
+                << std::endl;
       ++n_tiers;
     }
   EXPECT_GT(n_tiers, 0u);

@@ -1,8 +1,8 @@
 // A step that is like one before allocates nothing, on any thread: a request's latency never waits for the heap.
 #include <thread>
 
-#include "model_fixture.h"
 #include "ring/registry.h"
+#include "step_log_files.h"
 #include "tests_cpp/base/counting_allocator.h"
 
 namespace zinc_rt {
@@ -67,7 +67,7 @@ class NoAlloc : public ::testing::TestWithParam<TierAndModel> {
     return executor_->copy_state({{{0, 3}}}).has_value() && executor_->copy_pages({{{2, 4}, {3, 5}}}).has_value();
   }
 
-  std::unique_ptr<RingExecutor> executor_;
+  std::unique_ptr<Executor> executor_;
   std::vector<std::uint32_t> pages_ = std::vector<std::uint32_t>(3 * kWidth), counts_ = {kWidth, kWidth, kWidth},
                              variants_ = {0, 0, 0};
   std::vector<std::int32_t> history_ = std::vector<std::int32_t>(128, 7);
@@ -89,6 +89,24 @@ TEST_P(NoAlloc, HundredStepsAfterWarmUp) {
   EXPECT_EQ(n_allocated, 0u);
   EXPECT_EQ(n_logits_, 202 * 3 * executor_->config().vocab_size);
   EXPECT_EQ(n_logprobs_, executor_->info().has_logprobs ? 202 * 3u : 0u);
+}
+
+TEST_P(NoAlloc, HundredRecordedSteps) {
+  const LogFile file;
+  executor_ = recording(std::move(executor_), file.path(), false);
+  // The log's buffers grow with the histories. Steps use two copies of the input by turns.
+  ASSERT_TRUE(mixed(101) && mixed(101) && decode(101) && copy());
+  std::uint64_t n_allocated = 0;
+  bool good = true;
+  {
+    const AllocationCount count;
+    for (std::uint32_t i = 0; i < 100; ++i) good = good && decode(2 + i) && mixed(2 + i) && copy();
+    n_allocated = count.so_far();
+  }
+  EXPECT_TRUE(good);
+  EXPECT_EQ(n_allocated, 0u);
+  executor_.reset();
+  EXPECT_EQ(read_log(file.bytes()).records.size(), 2 * 203 + 2 * 101u);
 }
 
 std::vector<TierAndModel> tiers_and_models() {

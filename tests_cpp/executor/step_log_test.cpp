@@ -111,7 +111,7 @@ TEST(StepLog, HasAllThatAStepAsksFor) {
   const StepLog log = read_log(bytes);
   EXPECT_EQ(log.header.max_slots, 3u);
   EXPECT_EQ(log.header.tier, "t_cpu");
-  EXPECT_EQ(log.header.model, model_path(kLogModel));
+  EXPECT_EQ(log.header.model, std::filesystem::absolute(model_path(kLogModel)));
   ASSERT_EQ(log.records.size(), 12u);
   StepDecoder decoder(log.header);
   RecordedStep step;

@@ -31,8 +31,12 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) {
   return hash;
 }
 
+bool is_packet_log(std::span<const std::byte> bytes) {
+  return bytes.size() >= sizeof(kMagic) && std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) == 0;
+}
+
 Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(kMagic) || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0)
+  if (!is_packet_log(bytes))
     return fail(StatusCode::kCorrupt, "[amd] this is no log of packets: it does not begin with {}", kMagic);
   std::vector<LogRecord> records;
   for (std::size_t at = sizeof(kMagic); at < bytes.size();) {

@@ -34,6 +34,8 @@ struct LogRecord {
 };
 inline constexpr std::uint64_t kLogPage = 4096;
 
+// Returns whether a file begins as a log of packets does.
+bool is_packet_log(std::span<const std::byte> bytes);
 // Returns the records of a log. Errors: kCorrupt for a file that is not a log or is cut short.
 Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes);
 std::vector<std::uint32_t> packets_of(const LogRecord& run);
