@@ -28,8 +28,8 @@ const std::vector<Group>& groups() {
       {"Use a model", {add_run, add_chat, add_run_batch, add_serve, add_key}},
       {"Models by name", {add_models, add_pull, add_alias, add_rm}},
       {"Look at a model", {add_info, add_plan, add_ir, add_tokenize, add_convert}},
-      {"Compare and measure", {add_validate, add_bench, add_trace, add_sched_test}},
-      {"Look at a device", {add_pm4_test, add_mem_test, add_asm, add_replay}},
+      {"Compare and measure", {add_validate, add_bench, add_trace, add_replay, add_sched_test}},
+      {"Look at a device", {add_pm4_test, add_mem_test, add_asm}},
       {"This program", {add_tiers, add_completion}},
   };
   return all;

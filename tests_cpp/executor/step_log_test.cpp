@@ -106,6 +106,31 @@ TEST(StepLog, BelongsToItsOwnerAlone) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
+TEST(StepLog, EachModelOfAProcessHasAFileOfItsOwn) {
+  const LogFile folder;
+  std::filesystem::create_directory(folder.path());
+  auto options = small_options();
+  options.step_log = folder.path() + "/steps.log";
+  options.step_log_logits = true;
+  {
+    std::vector<std::unique_ptr<Executor>> executors;
+    for (int i = 0; i < 2; ++i) {
+      auto executor = open_executor(model_path(kLogModel), options);
+      ASSERT_TRUE(executor) << executor.error().message;
+      EXPECT_FALSE((*executor)->info().runs_ahead);  // the host waits for the logits
+      executors.push_back(std::move(*executor));
+    }
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) files.push_back(entry.path());
+  EXPECT_EQ(files.size(), 2u);
+  for (const auto& file : files) {
+    EXPECT_TRUE(file.filename().string().starts_with("steps.log")) << file;
+    EXPECT_FALSE(file.string().ends_with(".part")) << file;
+    std::filesystem::remove(file);
+  }
+}
+
 TEST(StepLog, HasAllThatAStepAsksFor) {
   const auto bytes = log_of_every_kind();
   const StepLog log = read_log(bytes);
