@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -74,7 +75,7 @@ void StepLogWriter::write(StepLogKind kind, std::vector<std::byte>& record, std:
 }
 
 void StepLogWriter::stop(std::string_view why) {
-  is_stopped_ = true;
+  if (std::exchange(is_stopped_, true)) return;
   log().error("[step_log] the recording ends, the steps go on: {}", why);
 }
 
@@ -213,10 +214,13 @@ Status RecordingExecutor::begin(const StepInput& input) {
   // Recorded before it begins, so that the log of a step that ends the process has it.
   next.is_recorded = writer_->begin(input, n_running_ > 0);
   const auto status = inner_->begin(own);
-  if (status)
+  if (status) {
     ++n_running_;
-  else if (next.is_recorded)
+    // A log with a hole would differ from there on.
+    if (!next.is_recorded) writer_->stop("a step that no record can have");
+  } else if (next.is_recorded) {
     writer_->refuse(status.error());
+  }
   return status;
 }
 

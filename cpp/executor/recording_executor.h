@@ -32,6 +32,7 @@ class StepLogWriter {
   void copy(StepLogKind kind, std::span<const Copy> copies);
   void write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> bytes);
   void refuse(const Error& error);  // the call that was recorded last has failed
+  void stop(std::string_view why);  // ends the recording
 
  private:
   StepLogWriter(OutputFile file, std::uint32_t max_slots) : file_(std::move(file)), encoder_(max_slots) {}
@@ -42,7 +43,6 @@ class StepLogWriter {
   // Calls fill() unless the recording has ended. It ends if fill() runs out of memory.
   template <class Fill>
   void attempt(const Fill& fill);
-  void stop(std::string_view why);
 
   OutputFile file_;
   bool is_stopped_ = false;

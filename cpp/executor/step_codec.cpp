@@ -55,6 +55,20 @@ void remember(std::vector<T>& memory, std::size_t n_kept, std::span<const T> add
   memory.insert(memory.end(), added.begin(), added.end());
 }
 
+// Calls use(slot, last position) for each slot of a step.
+template <class Use>
+void for_slots(const StepInput& input, const Use& use) {
+  const std::size_t n = input.slots.size();
+  for (std::size_t i = 0; i < n; ++i)
+    if (i + 1 == n || input.slots[i + 1] != input.slots[i]) use(input.slots[i], input.positions[i]);
+}
+
+std::uint32_t pages_up_to(std::int32_t position) {
+  return static_cast<std::uint32_t>(position) / kPageTokens + 1;
+}
+
+}  // namespace
+
 // Reads values from a record. After the first value that is not there, it only returns zeros, and status() says what was
 // missing.
 class RecordReader {
@@ -103,31 +117,19 @@ class RecordReader {
   std::string wrong_;
 };
 
-// Calls use(slot, last position) for each slot of a step.
-template <class Use>
-void for_slots(const StepInput& input, const Use& use) {
-  const std::size_t n = input.slots.size();
-  for (std::size_t i = 0; i < n; ++i)
-    if (i + 1 == n || input.slots[i + 1] != input.slots[i]) use(input.slots[i], input.positions[i]);
-}
-
-std::uint32_t pages_up_to(std::int32_t position) {
-  return static_cast<std::uint32_t>(position) / kPageTokens + 1;
-}
-
-}  // namespace
-
-bool StepEncoder::can_encode(const StepInput& input) const {
+bool StepEncoder::can_encode(const StepInput& input) {
   const std::size_t n = input.token_ids.size();
   const PageTables& tables = input.page_tables;
   if (n == 0 || input.positions.size() != n || input.slots.size() != n) return false;
   if (!input.token_types.empty() && input.token_types.size() != n) return false;
+  ++n_checks_;
   bool is_good = true;
   for_slots(input, [&](std::int32_t slot, std::int32_t position) {
     const auto s = static_cast<std::size_t>(slot);
     is_good = is_good && slot >= 0 && position >= 0 && s < slots_.size() && s < tables.counts.size() &&
               (s + 1) * tables.width <= tables.ids.size() && pages_up_to(position) <= tables.width &&
-              (input.rope_variants.empty() || s < input.rope_variants.size());
+              (input.rope_variants.empty() || s < input.rope_variants.size()) &&
+              std::exchange(slots_[s].last_record, n_checks_) != n_checks_;
   });
   std::uint64_t n_history = 0;
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
@@ -198,84 +200,84 @@ Status StepDecoder::decode(const StepLogRecord& record, RecordedStep& step) {
   RecordReader in(record);
   const auto n_tokens = in.one<std::uint32_t>(), n_tables = in.one<std::uint32_t>(), n_rows = in.one<std::uint32_t>(),
              flags = in.one<std::uint32_t>();
-  for (auto* values : {&step.token_ids, &step.positions, &step.slots, &step.token_types, &step.histories, &step.banned})
+  if (flags > (kAheadFlag | kTypesFlag)) in.refuse(fmt::format("flags {}, {} known", flags, kAheadFlag | kTypesFlag));
+  step.is_ahead = (flags & kAheadFlag) != 0;
+  for (auto* values : {&step.token_ids, &step.positions, &step.slots, &step.token_types}) {
     values->clear();
+    if (values != &step.token_types || (flags & kTypesFlag) != 0) in.many(n_tokens, *values);
+  }
+  take_tables(in, n_tables, step);
+  take_rows(in, n_rows, step);
+  return in.status();
+}
+
+void StepDecoder::take_tables(RecordReader& in, std::uint32_t n, RecordedStep& step) {
   step.tables.clear();
   step.pages.clear();
-  step.biases.clear();
-  step.outputs.clear();
-  step.is_ahead = (flags & kAheadFlag) != 0;
-  if (flags > (kAheadFlag | kTypesFlag)) in.refuse(fmt::format("flags {}, {} known", flags, kAheadFlag | kTypesFlag));
-  in.many(n_tokens, step.token_ids);
-  in.many(n_tokens, step.positions);
-  in.many(n_tokens, step.slots);
-  if ((flags & kTypesFlag) != 0) in.many(n_tokens, step.token_types);
   ++n_records_;
-  for (std::uint32_t i = 0; i < n_tables && in.is_good(); ++i) {
+  for (std::uint32_t i = 0; i < n && in.is_good(); ++i) {
     const auto slot = in.one<std::uint32_t>(), variant = in.one<std::uint32_t>(), n_kept = in.one<std::uint32_t>(),
                n_new = in.one<std::uint32_t>();
-    if (slot >= slots_.size()) {
-      in.refuse(fmt::format("slot {} of {}", slot, slots_.size()));
-      break;
-    }
+    if (slot >= slots_.size()) return in.refuse(fmt::format("slot {} of {}", slot, slots_.size()));
     SlotMemory& known = slots_[slot];
     if (std::exchange(known.last_record, n_records_) == n_records_)
-      in.refuse(fmt::format("slot {} has two of the {} tables", slot, n_tables));
+      return in.refuse(fmt::format("slot {} has two of the {} tables", slot, n));
     if (n_kept > known.pages.size())
-      in.refuse(fmt::format("slot {} keeps {} pages of {}", slot, n_kept, known.pages.size()));
-    if (!in.is_good()) break;
+      return in.refuse(fmt::format("slot {} keeps {} pages of {}", slot, n_kept, known.pages.size()));
     known.pages.resize(n_kept);
     in.many(n_new, known.pages);
     step.tables.push_back({slot, variant, step.pages.size(), known.pages.size()});
     step.pages.insert(step.pages.end(), known.pages.begin(), known.pages.end());
   }
+}
+
+void StepDecoder::take_rows(RecordReader& in, std::uint32_t n, RecordedStep& step) {
+  for (auto* values : {&step.histories, &step.banned}) values->clear();
+  step.biases.clear();
+  step.outputs.clear();
   // The rows get their spans at the end, when the memory no longer moves.
   struct Lists {
-    std::size_t history = 0, bias = 0, banned = 0;
-    std::uint32_t n_history = 0, n_bias = 0, n_banned = 0;
-  } before;
+    std::size_t history = 0, bias = 0, banned = 0;  // where they begin
+    std::size_t n_history = 0, n_bias = 0, n_banned = 0;
+  };
   std::vector<Lists> lists;
-  for (std::uint32_t i = 0; i < n_rows && in.is_good(); ++i) {
+  for (std::uint32_t i = 0; i < n && in.is_good(); ++i) {
     const auto head = in.one<RowHead>();
-    const std::size_t slot = head.token_index < step.slots.size()
-                                 ? static_cast<std::size_t>(static_cast<std::uint32_t>(step.slots[head.token_index]))
-                                 : SIZE_MAX;
-    if (head.flags > kRowFlags || slot >= slots_.size()) {
-      in.refuse(fmt::format("row {} has flags {} and token {} of {}", i, head.flags, head.token_index, n_tokens));
-      break;
-    }
-    auto& known = slots_[slot].history;
-    if (head.n_kept_history > known.size()) {
-      in.refuse(fmt::format("row {} keeps {} tokens of a history of {}", i, head.n_kept_history, known.size()));
-      break;
-    }
-    Lists now{step.histories.size(), step.biases.size(), step.banned.size(), head.n_kept_history + head.n_new_history,
+    const Lists before = lists.empty() ? Lists() : lists.back();
+    const auto slot =
+        head.token_index < step.slots.size() ? static_cast<std::uint32_t>(step.slots[head.token_index]) : UINT32_MAX;
+    if (head.flags > kRowFlags || slot >= slots_.size())
+      return in.refuse(fmt::format("row {} has flags {} and token {} of {}", i, head.flags, head.token_index,
+                                   step.token_ids.size()));
+    Lists now{step.histories.size(), step.biases.size(),
+              step.banned.size(),    std::size_t{head.n_kept_history} + head.n_new_history,
               head.n_bias,           head.n_banned};
+    auto& known = slots_[slot].history;
+    if (head.n_kept_history > known.size())
+      return in.refuse(fmt::format("row {} keeps {} tokens of a history of {}", i, head.n_kept_history, known.size()));
     if (now.n_history > 0) {
       known.resize(head.n_kept_history);
       in.many(head.n_new_history, known);
-      const std::uint32_t n_shared = (head.flags & kSharedHistory) != 0 ? before.n_history : 0;
-      const bool is_equal = n_shared <= known.size() && std::equal(known.begin(), known.begin() + n_shared,
-                                                                   step.histories.end() - std::ptrdiff_t{n_shared});
-      if (!is_equal) in.refuse(fmt::format("row {} shares {} tokens and has {} others", i, n_shared, known.size()));
-      if (step.histories.size() + known.size() - n_shared > kMostLoggedHistory)
-        in.refuse(fmt::format("histories of {} tokens, {} allowed", step.histories.size() + known.size() - n_shared,
-                              kMostLoggedHistory));
-      if (!in.is_good()) break;
+      const std::size_t n_shared = (head.flags & kSharedHistory) != 0 ? before.n_history : 0;
+      const auto shared = std::span(step.histories).last(n_shared);
+      if (n_shared > known.size() || !std::ranges::equal(shared, std::span(known).first(n_shared)))
+        return in.refuse(fmt::format("row {} shares {} tokens, which its {} are not", i, n_shared, known.size()));
+      if (const std::size_t all = step.histories.size() + known.size() - n_shared; all > kMostLoggedHistory)
+        return in.refuse(fmt::format("histories of {} tokens, {} allowed", all, kMostLoggedHistory));
       now.history = step.histories.size() - n_shared;
-      step.histories.insert(step.histories.end(), known.begin() + n_shared, known.end());
+      step.histories.insert(step.histories.end(), known.begin() + static_cast<std::ptrdiff_t>(n_shared), known.end());
     }
-    if ((head.flags & kSharedBias) != 0) {
-      if (i == 0 || now.n_bias != before.n_bias || (now.n_banned != before.n_banned && now.n_banned != 0))
-        in.refuse(fmt::format("row {} shares {} biased and {} banned tokens of {} and {}", i, now.n_bias, now.n_banned,
-                              before.n_bias, before.n_banned));
-      now.bias = before.bias;
-      now.banned = before.banned;
-    } else {
+    if ((head.flags & kSharedBias) == 0) {
       in.many(now.n_bias, step.biases);
       in.many(now.n_banned, step.banned);
+    } else {
+      if (now.n_bias != before.n_bias || (now.n_banned != before.n_banned && now.n_banned != 0))
+        return in.refuse(fmt::format("row {} shares {} biased and {} banned tokens of {} and {}", i, now.n_bias,
+                                     now.n_banned, before.n_bias, before.n_banned));
+      now.bias = before.bias;
+      now.banned = before.banned;
     }
-    OutputRow row;
+    OutputRow& row = step.outputs.emplace_back();
     static_cast<SamplingParams&>(row.sampling) = head.params;
     row.sampling.seed = head.seed;
     row.token_index = head.token_index;
@@ -286,11 +288,9 @@ Status StepDecoder::decode(const StepLogRecord& record, RecordedStep& step) {
     row.wants_logits = (head.flags & kWantsLogits) != 0;
     if ((head.flags & kWantsLogprobs) != 0) row.n_logprobs = head.n_logprobs;
     row.scored = head.scored;
-    step.outputs.push_back(row);
     lists.push_back(now);
-    before = now;
   }
-  ZRT_CHECK_OK(in.status());
+  if (!in.is_good()) return;
   for (std::size_t i = 0; i < lists.size(); ++i) {
     OutputRow& row = step.outputs[i];
     const Lists& l = lists[i];
@@ -298,7 +298,6 @@ Status StepDecoder::decode(const StepLogRecord& record, RecordedStep& step) {
     if (l.n_bias > 0) row.bias = std::span(step.biases).subspan(l.bias, l.n_bias);
     if (l.n_banned > 0) row.banned = std::span(step.banned).subspan(l.banned, l.n_banned);
   }
-  return {};
 }
 
 void put_item(StepItem item, std::uint32_t row, std::span<const std::byte> bytes, std::vector<std::byte>& to) {

@@ -32,20 +32,21 @@ inline constexpr std::uint64_t kMostLoggedHistory = std::uint64_t{1} << 26;
 struct SlotMemory {
   std::vector<std::uint32_t> pages;
   std::vector<std::int32_t> history;
-  std::uint64_t last_record = 0;  // number of the last record with a table of the slot, from 1 on
+  std::uint64_t last_record = 0;  // number of the last record, or step, with the slot, from 1 on
 };
 
 class StepEncoder {
  public:
   explicit StepEncoder(std::uint32_t max_slots) : slots_(max_slots) {}
-  // Returns whether a step has the form that a record can have. It does not if an executor would refuse it for its form.
-  bool can_encode(const StepInput& input) const;
+  // Returns whether a record can have the step. Executors refuse nearly all steps that no record can have.
+  bool can_encode(const StepInput& input);
   // Appends the content of the record. Nothing is allocated once `to` and the slots' memories have grown.
   // REQUIRES: can_encode(input).
   void encode(const StepInput& input, bool is_ahead, std::vector<std::byte>& to);
 
  private:
   std::vector<SlotMemory> slots_;
+  std::uint64_t n_checks_ = 0;
 };
 
 // A decoded kBegin. The spans of its output rows point into the object; reuse one object for many records.
@@ -64,6 +65,8 @@ struct RecordedStep {
   std::vector<TokenBias> biases;
 };
 
+class RecordReader;  // of step_codec.cpp
+
 class StepDecoder {
  public:
   explicit StepDecoder(const StepLogHeader& header) : slots_(header.max_slots) {}
@@ -72,6 +75,9 @@ class StepDecoder {
   Status decode(const StepLogRecord& record, RecordedStep& step);
 
  private:
+  void take_tables(RecordReader& in, std::uint32_t n, RecordedStep& step);
+  void take_rows(RecordReader& in, std::uint32_t n, RecordedStep& step);
+
   std::vector<SlotMemory> slots_;
   std::uint64_t n_records_ = 0;
 };

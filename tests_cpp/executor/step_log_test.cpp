@@ -269,13 +269,16 @@ TEST(StepLog, RefusedCallsAreNotPlayed) {
     const auto executor = recording(open(kLogModel), file.path(), false);
     TestStep input;
     append(input, prompt(9), 0, 9, 0, pages_from(0));
+    input.page_tables.push_back(pages_from(8));
     auto wrong = input;
     wrong.token_ids[3] = 100'000;
     StepOutput output;
     EXPECT_FALSE(executor->begin(wrong.view()));
     wrong = input;
-    wrong.slots[3] = 70;  // no record has such a form
-    EXPECT_FALSE(executor->begin(wrong.view()));
+    for (const std::int32_t slot : {-1, 1, 70}) {  // no record has such a form
+      wrong.slots[3] = slot;
+      EXPECT_FALSE(executor->begin(wrong.view()));
+    }
     const PageCopy copies[] = {{0, 1'000'000}}, good[] = {{0, 9}};
     EXPECT_FALSE(executor->copy_pages(copies));
     EXPECT_TRUE(executor->copy_pages(good));
