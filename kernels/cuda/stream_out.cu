@@ -4,7 +4,7 @@
 // The kernel also runs the STORE_REQUEST_STATE of the same rows, if the planner joins them: it then stores each token
 // in the slot table too.
 // Grid: one workgroup; each thread writes every blockDim.x-th entry.
-#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/request_state.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -29,7 +29,9 @@ extern "C" __global__ void stream_out(const __grid_constant__ OpArgs args) {
     entry[1] = slot;
     entry[2] = token;
     entry[3] = r;
-    if (slots != nullptr && slot < s && field < fields) slots[static_cast<uint64_t>(slot) * fields + field] = token;
+    if (slots != nullptr && slot < s && field < fields &&
+        is_last_of_slot(args.buffer<const int32_t>(binding::StreamOut::slot), r, n))
+      slots[static_cast<uint64_t>(slot) * fields + field] = token;
   }
   __threadfence_system();
   __syncthreads();

@@ -30,6 +30,8 @@ TEST_P(TierOtherOps, WordsOfTheSlotTable) {
   for (auto& word : values) word = static_cast<std::uint32_t>(rng_());
   std::vector<std::int32_t> slots(kRows);
   for (std::uint32_t i = 0; i < kRows; ++i) slots[i] = static_cast<std::int32_t>(i * 7 % (kSlots + 10));
+  slots[3] = slots[35];  // of two rows with the same slot the last one is stored
+  slots[20] = slots[21];
   for (const ir::Op op : {ir::Op::LOAD_REQUEST_STATE, ir::Op::STORE_REQUEST_STATE})
     for (const std::uint32_t field : {2u, kFields}) {
       ir::Graph graph("slots", ir::Stage::kBoth);
@@ -51,7 +53,7 @@ TEST_P(TierOtherOps, WordsOfTheSlotTable) {
 // begins before the step before it has ended does.
 TEST_P(TierOtherOps, TokensOfTheSlotTable) {
   constexpr std::uint32_t kSlots = 5, kRows = 6, kVocabulary = 50, kWidth = 64;
-  const std::vector<std::int32_t> ids{7, -1, -1, 3, -1, -2}, slots{4, 0, 3, 1, 2, 0}, picked{11, 22, 33, 44, 60, 1};
+  const std::vector<std::int32_t> ids{7, -1, -1, 3, -1, -2}, slots{4, 0, 3, 1, 3, 0}, picked{11, 22, 33, 44, 60, 1};
   std::vector<float> rows(kVocabulary * kWidth);
   for (float& value : rows) value = static_cast<float>(rng_() % 1000);
   ir::Graph graph("slots", ir::Stage::kBoth);

@@ -211,11 +211,12 @@ TEST(RequestState, LoadAndStore) {
   EXPECT_EQ(load(4), std::vector<std::uint32_t>(4, 0xFFFFFFFF));
   const auto stored =
       as<std::uint32_t>(run({Op::STORE_REQUEST_STATE,
-                             {u32({3, 4}, table), i32({kTokens}, {1, 7, -2}), u32({kTokens}, {9, 8, 7})},
+                             {u32({3, 4}, table), i32({kTokens}, {1, 7, -2, 1, 0}), u32({kTokens}, {6, 8, 7, 9, 5})},
                              {update(0)},
                              {{"field", 3}},
-                             {3, 0}})[0]);
-  table[7] = 9;
+                             {5, 0}})[0]);
+  table[3] = 5;
+  table[7] = 9;  // of the last row with slot 1
   EXPECT_EQ(stored, table);
 }
 
