@@ -150,9 +150,12 @@ bool Scheduler::only_decodes_next(Micros now) {
   if (n_deadlines_ > 0)
     for (const auto& r : requests_)
       if (r != nullptr && r->params.deadline <= now) return false;
+  // The running step is not charged yet. A tenant may have all of its rows.
+  const auto n_rows = static_cast<double>(plan_.items.size());
   return std::ranges::all_of(plan_.items, [&](const PlanItem& item) {
     const Request* r = request_of(item);
-    return r == nullptr || (item.is_decode && item.n_drafts == 0 && may_decode_ahead(*r) && !is_throttled(*r, now));
+    return r == nullptr || (item.is_decode && item.n_drafts == 0 && may_decode_ahead(*r) && !is_throttled(*r, now) &&
+                            tenants_[r->params.tenant].decode.has_after(n_rows, now));
   });
 }
 

@@ -23,7 +23,9 @@ class TokenBucket {
 
   void set_rate(double tokens_per_s, Micros now);
   void take(double tokens, Micros now);
-  bool has_any(Micros now) const { return level(now) > 0; }
+  bool has_any(Micros now) const { return has_after(0, now); }
+  // Returns whether has_any() would be true after take(tokens).
+  bool has_after(double tokens, Micros now) const { return level(now) > tokens; }
   // Returns the used fraction of the window's tokens: 0 if the bucket is full, 1 if it is empty, more than 1 if its
   // level is negative.
   double used(Micros now) const { return 1 - level(now) / (rate_ * kWindowSeconds); }

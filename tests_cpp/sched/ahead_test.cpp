@@ -255,6 +255,22 @@ TEST_F(AheadTest, NotWhenARequestIsToEnd) {
   EXPECT_EQ(scheduler_->plan_ahead(now_), nullptr);
 }
 
+// A tenant whose bucket has 2.5 tokens: the third step of decoding begins with half a token and is the last for now.
+TEST_F(AheadTest, NotBeyondTheRateOfItsTenant) {
+  quota_.decode_tokens_per_s = 0.5;
+  begin();
+  submit(params());
+  run_prompts({100});
+  plan();
+  EXPECT_NE(scheduler_->plan_ahead(now_), nullptr);  // 2.5 left, the running step takes one
+  commit({101});
+  EXPECT_NE(scheduler_->plan_ahead(now_), nullptr);  // 1.5 left
+  commit({102});
+  EXPECT_EQ(scheduler_->plan_ahead(now_), nullptr);  // 0.5 left
+  commit({103});
+  EXPECT_TRUE(plan().empty());
+}
+
 TEST_F(AheadTest, NotWithoutAPageForTheNextToken) {
   options_.n_pages = 2;
   begin();
