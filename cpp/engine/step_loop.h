@@ -2,7 +2,7 @@
 // one step of the replica that has used the least time. The loop's own thread calls look() again and again; in an
 // engine without threads, the callers of pump() do. The loops of all devices run at the same time. They share the
 // tenant book, whose lock the schedulers take between steps, and the port of output events.
-// Thread rule: any thread may call post(), poke(), turn(), stop(), device() and step_ms(). Only the thread that drives
+// Thread rule: any thread may call post(), poke(), stop(), device() and step_ms(). Only the thread that drives
 // the loop calls look() and join(). Only the thread that holds `turn_` (engine/turn.h), the lock of this device's
 // steps, may use the replicas and call StepListener's functions. `inbox_mutex_` guards the inbox and may be taken while
 // any other lock is held.
@@ -54,12 +54,11 @@ class StepLoop final : public StepListener {
 
   const DeviceId& device() const { return device_; }
   std::uint32_t number() const { return number_; }
-  Turn& turn() { return turn_; }
   // Returns for how many ms the current look() has lasted, or 0 if none is running.
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
-  // A Pause holds the turn (the lock turn()) as long as the object exists. Its constructor waits for the turn, and then
+  // A Pause holds the turn (engine/turn.h) as long as the object exists. Its constructor waits for the turn, and then
   // ends the steps that were begun on the device and still run. Threads that do not drive the loop use a Pause to take
   // the turn.
   class Pause {
