@@ -56,7 +56,7 @@ def test_it_is_the_same_conversation_as_with_a_file(server, tiny_model):
 
 
 def test_errors_are_the_servers_words_and_end_a_turn_alone(server):
-    result = chat(server.url, "--api-key", "k", "-n", 3, stdin="x" * 3000 + "\nhello\n")
+    result = chat(server.url, "--api-key", "k", "--temperature", 0, "-n", 3, stdin="x" * 3000 + "\nhello\n")
     assert result.returncode == 0
     assert "context" in result.stderr and result.stdout.count("\n") == 1
     refused = chat(server.url, "--api-key", "wrong", stdin="hello\n")
