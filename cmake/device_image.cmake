@@ -3,12 +3,16 @@
 # (release, sanitizers, the Python extension) so compile it once, and with CCACHE_DIR all checkouts of a machine.
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "${ROOT}" "." content "${COMMAND};${VERSION}")
-# The source and all of ours that it includes, whatever conditions stand before an #include.
+# The source and all of ours that it includes, whatever conditions stand before an #include. Lines of comment and empty lines
+# do not count, so that better words compile nothing again.
 set(left ${SOURCE})
 set(seen ${SOURCE})
 while(left)
   list(POP_FRONT left file)
-  file(SHA256 ${file} hash)
+  file(READ ${file} text)
+  string(REGEX REPLACE "\n[ \t]*//[^\n]*" "" text "\n${text}")
+  string(REGEX REPLACE "\n[ \t\n]*\n" "\n" text "${text}")
+  string(SHA256 hash "${text}")
   string(APPEND content ";${hash}")
   file(STRINGS ${file} lines REGEX "^#include \"")
   foreach(line ${lines})
