@@ -19,6 +19,9 @@ struct Matrix;  // defined in arch/blocks.h
 
 // The name, without its prefix, of the state buffer that holds the slot table (kernels/common/slot_field.h).
 inline constexpr std::string_view kSlotTable = "slot_table";
+// How the names of the state buffers begin, without the class's prefix, that hold the saved inputs of guessed tokens
+// (kernels/common/state_run.h). They have one entry per slot and none per checkpoint.
+inline constexpr std::string_view kSavedInputs = "saved_";
 
 class Builder {
  public:
@@ -101,14 +104,15 @@ class Builder {
   // Adds hidden += sigmoid(gate_inp . x) * ffn(x), where ffn is the expert that every token uses.
   void shared_expert(BufferId x, BufferId gate_w, BufferId up_w, BufferId down_w, BufferId gate_inp, BufferId hidden,
                      std::uint32_t act);
-  BufferId ssm_conv1d(std::string name, BufferId x, BufferId conv_w, BufferId state);
+  // The names of the states of ssm_conv1d() and ssm_delta_net(), and of their saved inputs, are made from `name`.
+  BufferId ssm_conv1d(std::string_view name, BufferId x, BufferId conv_w);
   struct DeltaNet {
     std::uint32_t n_k_heads, n_v_heads, k_dim, v_dim;
     bool tiled;
     float eps;
   };
-  BufferId ssm_delta_net(std::string name, BufferId x, BufferId beta, BufferId alpha, BufferId a, BufferId dt,
-                         BufferId state, const DeltaNet& shape);
+  BufferId ssm_delta_net(std::string_view name, BufferId x, BufferId beta, BufferId alpha, BufferId a, BufferId dt,
+                         const DeltaNet& shape);
   BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group);
   BufferId softcap(std::string name, BufferId x, float cap);
   // Adds everything between the hidden state and the picked tokens: gathering the output rows, the norm, the output
@@ -153,6 +157,8 @@ class Builder {
   void linear(BufferId y, BufferId x, BufferId w, BufferId bias);
   friend void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
   BufferId slot_table();
+  BufferId state_runs();
+  BufferId saved_inputs(std::string_view name, std::initializer_list<ir::Dim> dims);
   std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // returns width / part; records a mistake if part is 0
 
   const ModelConfig& config_;

@@ -7,6 +7,7 @@
 #include "kernels/common/logprobs.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/common/slot_field.h"
+#include "kernels/common/state_run.h"
 
 namespace zinc_rt::arch {
 
@@ -179,19 +180,35 @@ void Builder::shared_expert(BufferId x, BufferId gate_w, BufferId up_w, BufferId
   push(n);
 }
 
-BufferId Builder::ssm_conv1d(std::string name, BufferId x, BufferId conv_w, BufferId state) {
-  const BufferId y = activation(std::move(name), {rows(x), width(x)});
-  Node n = node(Op::SSM_CONV1D, {x, conv_w, positions_, slots_, state}, {y, state});
+BufferId Builder::state_runs() {
+  return request("state_runs", DType::kU32, {options_.max_slots, kStateRunWords});
+}
+
+BufferId Builder::saved_inputs(std::string_view name, std::initializer_list<ir::Dim> dims) {
+  return state(fmt::format("{}{}", kSavedInputs, at_layer(name)), DType::kF32, dims);
+}
+
+BufferId Builder::ssm_conv1d(std::string_view name, BufferId x, BufferId conv_w) {
+  const std::uint32_t taps = width(conv_w) - 1, channels = width(x);
+  const BufferId kept = state(at_layer(name), DType::kF32, {options_.state_entries, taps, channels});
+  const BufferId saved = saved_inputs(name, {options_.max_slots, options_.state_guesses, channels});
+  const BufferId y = activation(at_layer(name), {rows(x), channels});
+  Node n = node(Op::SSM_CONV1D, {x, conv_w, positions_, slots_, kept, state_runs(), saved}, {y, kept, saved});
   ir::set_attr(n, "width", width(conv_w));
-  ir::set_attr(n, "taps", width(conv_w) - 1);
+  ir::set_attr(n, "taps", taps);
   push(n);
   return y;
 }
 
-BufferId Builder::ssm_delta_net(std::string name, BufferId x, BufferId beta, BufferId alpha, BufferId a, BufferId dt,
-                                BufferId state, const DeltaNet& shape) {
-  const BufferId y = activation(std::move(name), {rows(x), shape.n_v_heads * shape.v_dim});
-  Node n = node(Op::SSM_DELTA_NET, {x, beta, alpha, a, dt, positions_, slots_, state}, {y, state});
+BufferId Builder::ssm_delta_net(std::string_view name, BufferId x, BufferId beta, BufferId alpha, BufferId a,
+                                BufferId dt, const DeltaNet& shape) {
+  const BufferId kept =
+      state(at_layer(name), DType::kF32, {options_.state_entries, shape.n_v_heads, shape.k_dim, shape.v_dim});
+  const BufferId saved =
+      saved_inputs(name, {options_.max_slots, 2, options_.state_guesses, width(x) + 2 * shape.n_v_heads});
+  const BufferId y = activation(at_layer(name), {rows(x), shape.n_v_heads * shape.v_dim});
+  Node n =
+      node(Op::SSM_DELTA_NET, {x, beta, alpha, a, dt, positions_, slots_, kept, state_runs(), saved}, {y, kept, saved});
   ir::set_attr(n, "n_k_heads", shape.n_k_heads);
   ir::set_attr(n, "n_v_heads", shape.n_v_heads);
   ir::set_attr(n, "k_dim", shape.k_dim);

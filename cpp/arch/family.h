@@ -21,6 +21,7 @@ struct GraphOptions {
   ir::Stage stage = ir::Stage::kPrefill;
   std::uint32_t max_slots = 1;
   std::uint32_t state_entries = 1;   // number of recurrent states: one per slot, then the checkpoints
+  std::uint32_t state_guesses = 1;   // most guessed tokens of a slot whose inputs to recurrent layers are saved
   std::uint32_t max_context = 0;     // most tokens of a slot; a multiple of the page size
   std::uint32_t n_pages = 0;         // number of pages in the KV pool
   std::uint32_t history_tokens = 0;  // number of entries of the buffer request.history

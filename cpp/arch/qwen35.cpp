@@ -39,14 +39,11 @@ BufferId delta_net(Builder& b, BufferId x) {
     beta = project(b, "ssm_beta", "ssm.beta", x, "ssm_beta", nv);
     alpha = project(b, "ssm_alpha", "ssm.alpha", x, "ssm_alpha", nv);
   }
-  const std::uint32_t entries = b.options().state_entries;
   const BufferId conv = b.ssm_conv1d(
-      b.at_layer("ssm_conv"), qkv, b.layer_weight("ssm.conv_weight", "ssm_conv1d.weight", {channels, c.ssm_conv_width}),
-      b.state(b.at_layer("ssm_conv"), DType::kF32, {entries, c.ssm_conv_width - 1, channels}));
-  const BufferId y = b.ssm_delta_net(b.at_layer("ssm_delta"), conv, beta, alpha, b.layer_weight("ssm.a", "ssm_a", {nv}),
-                                     b.layer_weight("ssm.dt_bias", "ssm_dt.bias", {nv}),
-                                     b.state(b.at_layer("ssm_delta"), DType::kF32, {entries, nv, dk, dv}),
-                                     {nk, nv, dk, dv, !grouped, kL2NormEps});
+      "ssm_conv", qkv, b.layer_weight("ssm.conv_weight", "ssm_conv1d.weight", {channels, c.ssm_conv_width}));
+  const BufferId y =
+      b.ssm_delta_net("ssm_delta", conv, beta, alpha, b.layer_weight("ssm.a", "ssm_a", {nv}),
+                      b.layer_weight("ssm.dt_bias", "ssm_dt.bias", {nv}), {nk, nv, dk, dv, !grouped, kL2NormEps});
   const BufferId gated =
       b.ssm_gated_norm(b.at_layer("ssm_norm"), y, z, b.layer_weight("ssm.norm_weight", "ssm_norm.weight", {dv}),
                        static_cast<float>(c.norm_eps), dv);

@@ -42,7 +42,9 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
                 chosen.speculate, kMostGuesses);
   model->speculation_ = *speculation;
   model->info_ = first.info();
-  if (model->info_.state_bytes_per_slot > 0) model->speculation_.most = 0;  // a wrong guess would stay in the state
+  // Without saved inputs, a wrong guess would stay in the recurrent state.
+  if (model->info_.state_bytes_per_slot > 0)
+    model->speculation_.most = std::min(model->speculation_.most, model->info_.state_guesses);
   model->config_ = first.config();
   if (model->info_.needs_whole_texts && model->prefill_mode_ != PrefillMode::kBatched)
     return fail(StatusCode::kInvalidArgument,
@@ -101,6 +103,7 @@ Status Model::join(std::string name, const Joined& engine) {
     o.max_context = replica->info.max_context;
     o.chunk_cap = replica->info.chunk_cap;
     o.n_checkpoints = o.is_recurrent ? replica->info.n_state_checkpoints : 0;
+    if (o.is_recurrent) o.most_drafts = replica->info.state_guesses;
     o.rope_limits = replica->info.rope_limits;
     replica->join(*loop, o, engine.tenants, all_shares, engine.timeline);
   }

@@ -54,6 +54,10 @@ Result<ExecutorOptions> executor_options(const EngineOptions& given) {
   out.mmap = options.mmap;
   out.repack = options.repack;
   out.state_checkpoints = 2 * options.max_slots;
+  // With "auto" a step rarely gains from more guesses of a slot, and each takes memory in all slots.
+  constexpr std::uint32_t kStateGuesses = 8;
+  if (const auto speculation = find_speculation(options.speculate.empty() ? "auto" : options.speculate))
+    out.state_guesses = speculation->is_fixed ? speculation->most : std::min(speculation->most, kStateGuesses);
   out.on_progress = options.on_progress.call;
   out.fusion = options.fusion;
   out.threads = static_cast<int>(options.threads);

@@ -19,6 +19,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     input->positions.reserve(n_tokens);
     input->slots.reserve(n_tokens);
     input->token_types.reserve(executor.config().n_token_types > 0 ? n_tokens : 0);
+    input->runs.reserve(n_slots);
     input->outputs.reserve(n_slots + n_tokens);
   }
   const auto on_embeddings = [this](std::uint32_t first, std::span<const float> rows) {
@@ -72,6 +73,15 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepInput& input) {
       input.slots.push_back(static_cast<std::int32_t>(item.slot));
       if (has_types) input.token_types.push_back(item.second_text > 0 && i >= item.second_text ? 1 : 0);
     }
+  input.runs.clear();
+  if (scheduler_.options().is_recurrent)
+    for (const sched::PlanItem& item : plan.items)
+      if (item.n_drafts > 0 || item.n_replayed > 0)
+        input.runs.push_back({.slot = item.slot,
+                              .n_replayed = item.n_replayed,
+                              .n_guessed = item.n_drafts,
+                              .save_at = item.save_at,
+                              .save_to = item.save_to});
   for (const sched::PlanRow& row : plan.rows) input.outputs.push_back(output_row(row));
   fill_embeddings(plan, input);
 }

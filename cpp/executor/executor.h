@@ -38,6 +38,9 @@ struct ExecutorOptions {
   // T-CPU: name of the kernel set to use; empty: the fastest that the processor can run.
   std::string cpu_kernels;
   std::uint32_t state_checkpoints = 0;  // copies of slots' recurrent state that can be kept (mem/prefix_cache.h)
+  // For models with recurrent state: the most guessed tokens of a slot in a step. Their inputs to recurrent layers are
+  // saved, twice this number per slot. 0: steps have no guessed tokens.
+  std::uint32_t state_guesses = 0;
   Activations activations = Activations::kInt8;
   Arithmetic arithmetic = Arithmetic::kExact;
   std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
@@ -80,6 +83,8 @@ struct ExecutorInfo {
   bool runs_ahead = false;  // begin() accepts a step while another one runs
   std::uint32_t n_state_checkpoints = 0;
   std::uint64_t state_bytes_per_slot = 0;  // bytes of recurrent state; 0 if the model has none
+  // For models with recurrent state: the most guessed tokens of a slot in a step (StateRun). 0: guesses are refused.
+  std::uint32_t state_guesses = 0;
   // The text lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i.
   // Texts longer than the last limit use the variant after it. Empty: all texts use one variant.
   std::vector<std::uint32_t> rope_limits;

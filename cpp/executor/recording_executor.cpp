@@ -36,6 +36,7 @@ StepLogHeader header_of(const Executor& executor, bool has_all_logits) {
           .n_pages = info.n_pages,
           .chunk_cap = info.chunk_cap,
           .state_checkpoints = info.state_bytes_per_slot > 0 ? info.n_state_checkpoints : 0,
+          .state_guesses = info.state_guesses,
           .vocab_size = executor.config().vocab_size,
           .has_all_logits = has_all_logits};
 }
@@ -193,6 +194,7 @@ Status RecordingExecutor::begin(const StepInput& input) {
   own.positions.assign(input.positions.begin(), input.positions.end());
   own.slots.assign(input.slots.begin(), input.slots.end());
   own.token_types.assign(input.token_types.begin(), input.token_types.end());
+  own.runs.assign(input.runs.begin(), input.runs.end());
   own.outputs.assign(input.outputs.begin(), input.outputs.end());
   own.page_tables = input.page_tables;
   own.rope_variants = input.rope_variants;

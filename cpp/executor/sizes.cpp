@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/speculate.h"
 #include "kernels/common/sample_params.h"
 #include "mem/page_pool.h"
 
@@ -30,6 +31,9 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
     return fail(StatusCode::kInvalidArgument, "[executor] state_checkpoints {} exceeds {}", options.state_checkpoints,
                 kMaxCheckpoints);
   s.state_entries = options.max_slots + options.state_checkpoints;
+  if (options.state_guesses > kMostGuesses)
+    return fail(StatusCode::kInvalidArgument, "[executor] state_guesses {} exceeds {}", options.state_guesses,
+                kMostGuesses);
   const std::uint32_t context =
       options.max_context > 0 ? options.max_context : std::min(config.context_length, kDefaultContext);
   if (context > config.context_length)

@@ -22,6 +22,20 @@ struct PageTables {
   std::span<const std::uint32_t> counts;
 };
 
+// SlotRun says which tokens of a slot are guesses, for models with recurrent state (ExecutorInfo::state_guesses). The
+// picks after the tokens before it verify a guess. A guess does not change the slot's state, because a state cannot be
+// taken back. The next step of the slot names the guesses that were right, and they change the state then.
+struct SlotRun {
+  std::uint32_t slot = 0;
+  // The number of guesses in the slot's last step that were right: the tokens before the slot's first token in this
+  // step. 0 if the last step had no guesses.
+  std::uint32_t n_replayed = 0;
+  std::uint32_t n_guessed = 0;  // the slot's last n_guessed tokens in this step are guesses; its first token is none
+  // If save_at > 0: copies the state after save_at tokens of the text to the entry save_to, a checkpoint. It must be
+  // the state after one of the replayed tokens.
+  std::uint32_t save_at = 0, save_to = 0;
+};
+
 // StepInput is the input of a step. Reuse one object: clear() empties it, and once its vectors have grown nothing is
 // allocated.
 struct StepInput {
@@ -37,6 +51,8 @@ struct StepInput {
   std::span<const std::uint32_t> rope_variants;
   // Index: query token; only for models with token types (config.n_token_types). Empty: all have type 0.
   std::vector<std::int32_t> token_types;
+  // In the order of the slots' tokens. Slots without a run have neither guesses nor replayed tokens.
+  std::vector<SlotRun> runs;
   std::vector<OutputRow> outputs;
   // Called with groups of consecutive rows that want logits, in order. Arguments: the index of the first row, and the
   // logits of all rows, one row after another. The memory is valid during the call. Set the function once; clear()
@@ -71,20 +87,21 @@ struct StepInput {
     token_types.clear();
     page_tables = {};
     rope_variants = {};
+    runs.clear();
     outputs.clear();
   }
 };
 
 // Returns whether the step may begin while another one runs, on an executor that runs ahead: the host takes part in none
-// of its picks and wants none of its logits, and each slot has one token. The device picks each token by itself then,
-// from operands that are small enough to be kept twice.
+// of its picks and wants none of its logits, and each slot has one token and replays none. The device picks each token by
+// itself then, from operands that are small enough to be kept twice.
 inline bool can_run_ahead(const StepInput& input) {
   const auto is_simple = [](const OutputRow& row) {
     return row.history.empty() && row.bias.empty() && row.banned.empty() && !row.is_masked && !row.is_processed &&
            !row.wants_logits;
   };
   const bool one_each = std::ranges::adjacent_find(input.slots) == input.slots.end();
-  return one_each && std::ranges::all_of(input.outputs, is_simple);
+  return one_each && input.runs.empty() && std::ranges::all_of(input.outputs, is_simple);
 }
 
 // StateCopy requests a copy of recurrent state from entry `from` to entry `to`. Entries below max_slots are the states

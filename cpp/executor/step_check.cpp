@@ -14,14 +14,19 @@ std::unexpected<Error> refuse(const std::string& message) {
 
 }  // namespace
 
-StepCheck::StepCheck(const Limits& limits) : limits_(limits), slot_seen_(limits.sizes.max_slots) {
+StepCheck::StepCheck(const Limits& limits)
+    : limits_(limits), slot_seen_(limits.sizes.max_slots), n_guessed_(limits.sizes.max_slots) {
   named_.reserve(2 * std::size_t{limits.sizes.max_tokens});
 }
 
 Status StepCheck::check(const StepInput& input, bool is_ahead) {
   ZRT_CHECK_OK(check_tokens(input, is_ahead));
   ZRT_CHECK_OK(check_slots(input));
-  return check_outputs(input);
+  ZRT_CHECK_OK(check_outputs(input));
+  if (limits_.state_guesses == 0) return {};
+  for (const std::int32_t slot : input.slots) n_guessed_[static_cast<std::size_t>(slot)] = 0;
+  for (const SlotRun& run : input.runs) n_guessed_[run.slot] = run.n_guessed;
+  return {};
 }
 
 Status StepCheck::check_tokens(const StepInput& input, bool is_ahead) const {
@@ -60,6 +65,7 @@ Status StepCheck::check_tokens(const StepInput& input, bool is_ahead) const {
 // position then determines how many pages are read.
 Status StepCheck::check_slots(const StepInput& input) {
   ++n_checks_;
+  auto run = input.runs.begin();
   for (std::size_t i = 0; i < input.slots.size();) {
     const auto slot = static_cast<std::size_t>(input.slots[i]);
     if (slot_seen_[slot] == n_checks_)
@@ -73,7 +79,13 @@ Status StepCheck::check_slots(const StepInput& input) {
       return refuse(fmt::format("slot {} has {} tokens up to position {}, {} wanted: the model computes a text whole",
                                 slot, i - first, input.positions[i - 1], i - 1 - first));
     ZRT_CHECK_OK(check_slot(input, slot, static_cast<std::uint32_t>(input.positions[i - 1])));
+    if (run == input.runs.end() || run->slot != slot) continue;
+    ZRT_CHECK_OK(
+        check_run(*run++, static_cast<std::uint32_t>(input.positions[first]), static_cast<std::uint32_t>(i - first)));
   }
+  if (run != input.runs.end())
+    return refuse(fmt::format("run {} of {} is of slot {}, whose tokens do not follow those of the run before",
+                              run - input.runs.begin(), input.runs.size(), run->slot));
   return {};
 }
 
@@ -93,6 +105,24 @@ Status StepCheck::check_slot(const StepInput& input, std::size_t slot, std::uint
     return refuse(fmt::format("page {} of {} in slot {}", *std::ranges::max_element(pages), limits_.n_pages, slot));
   if (!input.rope_variants.empty() && input.rope_variants[slot] >= limits_.n_rope_variants)
     return refuse(fmt::format("RoPE variant {} of {}", input.rope_variants[slot], limits_.n_rope_variants));
+  return {};
+}
+
+// Checks the run of a slot that has n tokens in the step, from position `begin` on.
+Status StepCheck::check_run(const SlotRun& run, std::uint32_t begin, std::uint32_t n) const {
+  if (run.n_guessed > limits_.state_guesses || run.n_guessed >= n)
+    return refuse(fmt::format("{} guesses among {} tokens of slot {}, {} allowed", run.n_guessed, n, run.slot,
+                              std::min(limits_.state_guesses, n - 1)));
+  if (run.n_replayed > n_guessed_[run.slot] || run.n_replayed > begin)
+    return refuse(fmt::format("{} guesses are replayed before position {} of slot {}, whose last step had {}",
+                              run.n_replayed, begin, run.slot, n_guessed_[run.slot]));
+  if (run.save_at == 0) return {};
+  if (run.save_at > begin || run.save_at + run.n_replayed <= begin)
+    return refuse(fmt::format("the state after {} tokens is to be saved, {} to {} are replayed", run.save_at,
+                              begin - run.n_replayed, begin));
+  if (run.save_to < limits_.sizes.max_slots || run.save_to >= limits_.sizes.state_entries)
+    return refuse(fmt::format("a state is to be saved in entry {}, checkpoints are {} to {}", run.save_to,
+                              limits_.sizes.max_slots, limits_.sizes.state_entries));
   return {};
 }
 

@@ -22,6 +22,7 @@ class StepCheck {
     std::uint32_t n_token_types = 0;
     bool needs_whole_texts = false;  // each slot's tokens must be those at positions 0, 1, 2 ...
     bool has_logprobs = false;
+    std::uint32_t state_guesses = 0;  // as in ExecutorInfo
   };
   StepCheck() = default;  // allows nothing
   explicit StepCheck(const Limits& limits);
@@ -41,6 +42,7 @@ class StepCheck {
   Status check_tokens(const StepInput& input, bool is_ahead) const;
   Status check_slots(const StepInput& input);
   Status check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const;
+  Status check_run(const SlotRun& run, std::uint32_t begin, std::uint32_t n) const;
   Status check_outputs(const StepInput& input) const;
   Status check_logprobs(const OutputRow& row) const;
   template <class Copy>
@@ -52,6 +54,7 @@ class StepCheck {
   std::vector<std::uint64_t> slot_seen_;
   std::uint64_t n_checks_ = 0;
   std::vector<std::uint32_t> named_;
+  std::vector<std::uint32_t> n_guessed_;  // index: slot; guesses in the slot's last step that passed
 };
 
 }  // namespace zinc_rt

@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-constexpr std::uint32_t kAheadFlag = 1, kTypesFlag = 2;
+constexpr std::uint32_t kAheadFlag = 1, kTypesFlag = 2, kRunsFlag = 4;
 enum RowFlag : std::uint32_t {
   kMaskedRow = 1,
   kProcessedRow = 2,
@@ -145,12 +145,17 @@ void StepEncoder::encode(const StepInput& input, bool is_ahead, std::vector<std:
   std::uint32_t n_tables = 0;
   for_slots(input, [&](std::int32_t, std::int32_t) { ++n_tables; });
   const bool has_types = !input.token_types.empty();
-  const std::uint32_t head[] = {static_cast<std::uint32_t>(input.token_ids.size()), n_tables,
-                                static_cast<std::uint32_t>(input.outputs.size()),
-                                (is_ahead ? kAheadFlag : 0) | (has_types ? kTypesFlag : 0)};
+  const std::uint32_t head[] = {
+      static_cast<std::uint32_t>(input.token_ids.size()), n_tables, static_cast<std::uint32_t>(input.outputs.size()),
+      (is_ahead ? kAheadFlag : 0) | (has_types ? kTypesFlag : 0) | (input.runs.empty() ? 0 : kRunsFlag)};
   put_all(head, to);
   for (const auto* values : {&input.token_ids, &input.positions, &input.slots, &input.token_types})
     put_all(*values, to);
+  if (!input.runs.empty()) {
+    const auto n_runs = static_cast<std::uint32_t>(input.runs.size());
+    put_all(std::span(&n_runs, 1), to);
+    put_all(input.runs, to);
+  }
   for_slots(input, [&](std::int32_t slot, std::int32_t position) {
     const auto s = static_cast<std::size_t>(slot);
     auto& known = slots_[s].pages;
@@ -200,12 +205,15 @@ Status StepDecoder::decode(const StepLogRecord& record, RecordedStep& step) {
   RecordReader in(record);
   const auto n_tokens = in.one<std::uint32_t>(), n_tables = in.one<std::uint32_t>(), n_rows = in.one<std::uint32_t>(),
              flags = in.one<std::uint32_t>();
-  if (flags > (kAheadFlag | kTypesFlag)) in.refuse(fmt::format("flags {}, {} known", flags, kAheadFlag | kTypesFlag));
+  constexpr std::uint32_t kFlags = kAheadFlag | kTypesFlag | kRunsFlag;
+  if (flags > kFlags) in.refuse(fmt::format("flags {}, {} known", flags, kFlags));
   step.is_ahead = (flags & kAheadFlag) != 0;
   for (auto* values : {&step.token_ids, &step.positions, &step.slots, &step.token_types}) {
     values->clear();
     if (values != &step.token_types || (flags & kTypesFlag) != 0) in.many(n_tokens, *values);
   }
+  step.runs.clear();
+  if ((flags & kRunsFlag) != 0) in.many(in.one<std::uint32_t>(), step.runs);
   take_tables(in, n_tables, step);
   take_rows(in, n_rows, step);
   return in.status();

@@ -3,8 +3,9 @@
 // Page tables and histories of a slot change little from step to step. So both sides remember each slot's last ones, and
 // a record has only what is new: how many of the remembered entries still hold, and the entries after them.
 //
-// kBegin:  u32 n_tokens, n_tables, n_rows, flags (1: begun ahead, 2: with token types)
+// kBegin:  u32 n_tokens, n_tables, n_rows, flags (1: begun ahead, 2: with token types, 4: with runs)
 //          i32 token_ids[n_tokens], positions[n_tokens], slots[n_tokens], token_types[n_tokens] if flag 2
+//          u32 n_runs, n_runs x SlotRun if flag 4
 //          n_tables x: u32 slot, rope_variant, n_kept, n_new; u32 pages[n_new]
 //          n_rows x: RowHead; i32 history[n_new_history]; pairs (i32 id, f32 bias)[n_bias] and i32 banned[n_banned]
 //          unless the row shares the lists of the row before it
@@ -57,6 +58,7 @@ struct RecordedStep {
   };
   bool is_ahead = false;
   std::vector<std::int32_t> token_ids, positions, slots, token_types;
+  std::vector<SlotRun> runs;
   std::vector<Table> tables;  // one per slot in the step
   std::vector<std::uint32_t> pages;
   std::vector<OutputRow> outputs;

@@ -42,6 +42,7 @@ void for_members(Header& h, const Use& use) {
   use("n_pages", h.n_pages);
   use("chunk_cap", h.chunk_cap);
   use("state_checkpoints", h.state_checkpoints);
+  use("state_guesses", h.state_guesses);
   use("vocab_size", h.vocab_size);
   use("has_all_logits", h.has_all_logits);
 }

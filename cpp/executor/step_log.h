@@ -42,7 +42,8 @@ struct StepLogHeader {
   // Settings of the executor (executor.h), as they were and not as they were asked for.
   std::string kv_dtype, pooling, activations, arithmetic, fusion;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
-  std::uint32_t state_checkpoints = 0;  // 0 if the model has no recurrent state
+  // 0 if the model has no recurrent state.
+  std::uint32_t state_checkpoints = 0, state_guesses = 0;
   std::uint32_t vocab_size = 0;
   bool has_all_logits = false;  // each output row has a hash, not only those whose logits the caller wanted
 };

@@ -32,6 +32,12 @@ void put_tokens(const RecordedStep& step, std::string& text) {
   }
 }
 
+void put_run(const SlotRun& run, std::string& text) {
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "; slot {} replays {} guesses and has {}", run.slot, run.n_replayed, run.n_guessed);
+  if (run.save_at > 0) fmt::format_to(out, ", its state after {} tokens goes to entry {}", run.save_at, run.save_to);
+}
+
 // Appends the settings of an output row that are not the defaults.
 void put_row(const OutputRow& row, std::string& text) {
   auto out = std::back_inserter(text);
@@ -92,6 +98,7 @@ Status describe_step_log(const StepLog& log, const std::function<void(std::strin
         fmt::format_to(std::back_inserter(text), " begins{}, {} tokens", step.is_ahead ? " ahead" : "",
                        step.token_ids.size());
         put_tokens(step, text);
+        for (const SlotRun& run : step.runs) put_run(run, text);
         for (const OutputRow& row : step.outputs) put_row(row, text);
         break;
       case StepLogKind::kFinish:

@@ -146,6 +146,7 @@ class StepPlayer {
     input.positions = step.positions;
     input.slots = step.slots;
     input.token_types = step.token_types;
+    input.runs = step.runs;
     input.outputs = step.outputs;
     const ExecutorInfo& info = executor_.info();
     const std::size_t width = info.max_context / kPageTokens;
@@ -291,6 +292,7 @@ Result<ExecutorOptions> replay_options(const StepLogHeader& header) {
   options.max_context = header.max_context;
   options.chunk_cap = header.chunk_cap;
   options.state_checkpoints = header.state_checkpoints;
+  options.state_guesses = header.state_guesses;
   options.fusion = header.fusion;
   options.kv_type = find_kv_type(header.kv_dtype);
   if (options.kv_type == nullptr)
@@ -327,7 +329,8 @@ Status check_replay(const StepLogHeader& header, const Executor& executor) {
        {std::tuple<std::string_view, std::uint32_t, std::uint32_t>{"max_context", header.max_context, info.max_context},
         {"n_pages", header.n_pages, info.n_pages},
         {"chunk_cap", header.chunk_cap, info.chunk_cap},
-        {"state_checkpoints", header.state_checkpoints, checkpoints}})
+        {"state_checkpoints", header.state_checkpoints, checkpoints},
+        {"state_guesses", header.state_guesses, info.state_guesses}})
     if (got < wanted) return refuse_setting(key, wanted, got);
   return {};
 }

@@ -63,11 +63,12 @@ constexpr Row kRows[] = {
      "x:f32[n,d] !gate_w:W[f,d] up_w:W[f,d] down_w:W[d,f] gate_inp?:f32[d] hidden:f32[n,d] -> out=hidden ; act:u32 "
      "quantize:u32"},
     {Op::SSM_CONV1D,
-     "x:f32[n,c] conv_w:f32[c,width] pos:i32[n] slot:i32[n] state:f32[s,taps,c] -> y:f32[n,c] next=state ; width:u32 "
-     "taps:u32"},
+     "x:f32[n,c] conv_w:f32[c,width] pos:i32[n] slot:i32[n] state:f32[s,taps,c] runs:u32[slots,5] "
+     "saved:f32[slots,k,c] -> y:f32[n,c] next=state kept=saved ; width:u32 taps:u32"},
     {Op::SSM_DELTA_NET,
      "x:f32[n,c] beta:f32[n,n_v_heads] alpha:f32[n,n_v_heads] a:f32[n_v_heads] dt:f32[n_v_heads] pos:i32[n] "
-     "slot:i32[n] state:f32[s,n_v_heads,k_dim,v_dim] -> y:f32[n,n_v_heads*v_dim] next=state ; "
+     "slot:i32[n] state:f32[s,n_v_heads,k_dim,v_dim] runs:u32[slots,5] saved:f32[slots,2,k,w] -> "
+     "y:f32[n,n_v_heads*v_dim] next=state kept=saved ; "
      "n_k_heads:u32 n_v_heads:u32 k_dim:u32 v_dim:u32 tiled:u32 eps:f32"},
     {Op::SSM_GATED_NORM, "x:f32[n,d] z:f32[n,d] w:f32[group] -> y~:f32[n,d] ; eps:f32 group:u32"},
     {Op::RESIDUAL_RMS_NORM, "residual:f32[n,d] x:f32[n,d] w:f32[d] -> y:f32[n,d] sum=residual ; eps:f32"},
@@ -412,6 +413,9 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (nk == 0 || nv % nk != 0) return refuse(fmt::format("n_k_heads = {} does not divide n_v_heads = {}", nk, nv));
     if (bindings.find("c")->n != wanted)
       return refuse(fmt::format("x has {} columns, {} wanted", bindings.find("c")->n, wanted));
+    // A saved row is a row of x, then beta and alpha of each v head.
+    if (const std::uint64_t saved = bindings.find("w")->n; saved != wanted + 2 * nv)
+      return refuse(fmt::format("saved has {} columns, {} wanted", saved, wanted + 2 * nv));
   }
   return {};
 }

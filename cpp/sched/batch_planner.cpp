@@ -69,6 +69,7 @@ void add_item(const Request& r, std::uint32_t n, std::uint32_t n_drafts, bool is
   item.begin = r.n_done;
   item.n = n + n_drafts;
   item.n_drafts = n_drafts;
+  item.n_replayed = r.n_unapplied;
   item.is_decode = is_decode;
   item.ends_text = n == r.n_left();
   item.n_picks = item.ends_text && r.picks() ? 1 + n_drafts : 0;

@@ -29,6 +29,7 @@ struct Options {
   // cache can store n_checkpoints copies of such states.
   bool is_recurrent = false;
   std::uint32_t n_checkpoints = 0;
+  std::uint32_t most_drafts = kMostDrafts;  // the most guessed tokens of a request in a step
   // Some models encode positions differently in long texts. Texts of up to rope_limits[i] tokens use variant i.
   std::vector<std::uint32_t> rope_limits;
   mem::SipKey hash_key;

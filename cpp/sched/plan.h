@@ -20,6 +20,10 @@ struct PlanItem {
   std::uint32_t begin = 0, n = 0;  // tokens [begin, begin + n) of the request
   std::uint32_t n_picks = 0;       // a token is picked after each of the last n_picks tokens
   std::uint32_t n_drafts = 0;      // the last n_drafts tokens are guesses, verified by the picks before them
+  // For models with recurrent state: the guesses of the slot's last step that were right. The slot's state is that
+  // before them, and the step applies them to it first (StateRun). If save_at > 0, the state after save_at tokens of the
+  // text, which is reached among them, is copied to entry save_to.
+  std::uint32_t n_replayed = 0, save_at = 0, save_to = 0;
   bool is_decode = false;
   bool ends_text = false;  // true if the request has no tokens after the item's, so that its next token is picked
   Qos qos = Qos::kStandard;

@@ -47,13 +47,11 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
   return true;
 }
 
-// Plans to save the recurrent state after each item from first_item on.
+// Plans to save the recurrent state of each item from first_item on.
 void Scheduler::save_states(std::size_t first_item) {
   if (!options_.is_recurrent) return;
-  for (std::size_t i = first_item; i < plan_.items.size(); ++i) {
-    const PlanItem& item = plan_.items[i];
-    pages_.save_state(*slot_requests_[item.slot], item.begin + item.n, plan_);
-  }
+  for (PlanItem& item : std::span(plan_.items).subspan(first_item))
+    pages_.save_state(*slot_requests_[item.slot], item, plan_);
 }
 
 void Scheduler::plan_decodes(Micros now) {

@@ -70,7 +70,8 @@ struct Request {
   std::uint64_t protected_until = 0;  // number of the step until which no more urgent request may preempt this one
   Micros turn_ends = 0;               // time from which on the request may have to yield its slot (turns.cpp)
   std::uint32_t n_before_turn = 0;    // length of the text, in tokens, when the request got its slot
-  std::uint32_t n_done = 0;           // tokens whose KV (and recurrent state) is computed
+  std::uint32_t n_done = 0;           // tokens whose KV is computed
+  std::uint32_t n_unapplied = 0;      // how many of these the slot's recurrent state does not include: right guesses
   std::uint32_t n_scored = 0;         // if scores_prompt: prompt tokens after which logprobs were computed
   std::uint32_t n_charged = 0;        // pages of the slot that are charged to its tenant
   std::uint32_t n_lent = 0;           // the slot's last n_lent pages are lent for drafts and charged to nobody

@@ -221,12 +221,12 @@ void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, doubl
   Request* r = get(id);
   if (r == nullptr) return;
   r->tokens.drop_guess();
-  if (r->slot == kNone || slots_[r->slot].state != SlotState::kDecode || options_.is_recurrent) return;
+  if (r->slot == kNone || slots_[r->slot].state != SlotState::kDecode) return;
   const std::uint32_t size = r->tokens.size();
   // The limit counts one token more than the draft, because a token is also picked after the last guess. All rows of
   // the draft use the slot's variant of the position encoding.
   std::size_t most =
-      std::min<std::size_t>({draft.size(), r->params.speculation.most, kMostDrafts, r->n_limit - size - 1});
+      std::min<std::size_t>({draft.size(), r->params.speculation.most, options_.most_drafts, r->n_limit - size - 1});
   if (const std::uint32_t variant = slots_[r->slot].rope_variant; variant < options_.rope_limits.size())
     most = std::min<std::size_t>(most, options_.rope_limits[variant] - std::min(options_.rope_limits[variant], size));
   r->tokens.guess(draft.first(most));
@@ -280,6 +280,7 @@ void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) 
     tenants_.serve_in_vain(p.tenant, p.qos, item.n - n);
   }
   r.n_done = item.begin + n;
+  r.n_unapplied = options_.is_recurrent && item.n_drafts > 0 ? n - 1 : 0;
   if (p.scores_prompt) r.n_scored = std::max(r.n_scored, std::min(r.n_done, r.n_prompt - 1));
   pages_.publish(r, item.begin);
   tenants_.serve(p.tenant, p.qos, item.is_decode ? 0 : n, item.is_decode ? n : 0, now);

@@ -88,7 +88,7 @@ class Scheduler {
   // guessed tokens as save time, and keeps those that are picked. A draft changes no token of the answer; it only
   // changes how many tokens a step produces. `chance` is the probability that a token of the draft is picked if all
   // tokens before it were. A draft is cut to RequestParams::speculation, to the request's limit, and to the limit of
-  // its position encoding. Models with recurrent state ignore drafts. While wants_guesses() returns false, only fixed
+  // its position encoding. While wants_guesses() returns false, only fixed
   // drafts (Speculation::is_fixed) are used, so the caller need not make other drafts.
   bool wants_guesses() const { return planner_.wants_drafts(); }
   void propose(RequestId id, std::span<const std::int32_t> draft, double chance);

@@ -103,12 +103,19 @@ std::uint32_t SlotPages::settle(Request& r, std::uint32_t n_tokens) {
 
 // A decoding slot has one checkpoint and overwrites it as the text grows. Checkpoints made within prompts stay with
 // their prefixes in the cache.
-void SlotPages::save_state(Request& r, std::uint32_t at, StepPlan& plan) {
-  if (at % kPageTokens != 0) return;
+void SlotPages::save_state(Request& r, PlanItem& item, StepPlan& plan) {
+  const std::uint32_t end =
+      item.begin + item.n - item.n_drafts;  // tokens that the slot's state includes after the step
+  const std::uint32_t at = end / kPageTokens * kPageTokens;
+  if (at + item.n_replayed <= item.begin || (at > item.begin && at < end)) return;
   if (r.checkpoint == kNone) r.checkpoint = prefixes_.lend_checkpoint();
   if (r.checkpoint == kNone) return;
   r.checkpoint_pages = at / kPageTokens;
-  plan.saves.push_back({r.slot, r.slot, slots_.size() + r.checkpoint});
+  const std::uint32_t entry = slots_.size() + r.checkpoint;
+  if (at == end)
+    plan.saves.push_back({r.slot, r.slot, entry});
+  else
+    item.save_at = at, item.save_to = entry;
 }
 
 // Reduces a match to what a slot can start from. With recurrent layers that needs a checkpoint, and excludes partly
@@ -287,7 +294,7 @@ void SlotPages::release(Request& r, bool keep, StepPlan& plan) {
   }
   slots_.clear_pages(r.slot);
   tenants_[r.params.tenant].pages -= r.n_charged;
-  r.n_charged = r.n_lent = r.n_done = r.checkpoint_pages = r.snapshot_pages = 0;
+  r.n_charged = r.n_lent = r.n_done = r.n_unapplied = r.checkpoint_pages = r.snapshot_pages = 0;
   tenants_.note_room();
 }
 

@@ -56,9 +56,10 @@ class SlotPages {
   // the tenant as far as its quota allows. All other lent pages are returned to the pool. Returns for how many tokens
   // the slot then has pages.
   std::uint32_t settle(Request& request, std::uint32_t n_tokens);
-  // Plans to save the slot's recurrent state after `at` tokens. Does nothing unless a page ends after `at` tokens and
-  // the cache lends a checkpoint.
-  void save_state(Request& request, std::uint32_t at, StepPlan& plan);
+  // Plans to save the slot's recurrent state at the last end of a page that it reaches in the step: after the item's
+  // tokens, or among the tokens that it replays. Does nothing if there is no such end, or if the cache lends no
+  // checkpoint.
+  void save_state(Request& request, PlanItem& item, StepPlan& plan);
   // Called after the step computed tokens [first, n_done). Puts the pages that became full into the prefix cache, so
   // that other requests share them at once.
   void publish(Request& request, std::uint32_t first);

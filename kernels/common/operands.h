@@ -45,8 +45,8 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(MOE_SWIGLU, MoeSwiglu, gate, up, y)                                                                           \
   X(MOE_DOWN_ACC, MoeDownAcc, x, down_w, ids, weights, expert_scale, hidden, out)                                 \
   X(SHARED_EXPERT, SharedExpert, x, gate_w, up_w, down_w, gate_inp, hidden, out)                                  \
-  X(SSM_CONV1D, SsmConv1d, x, conv_w, pos, slot, state, y, next)                                                  \
-  X(SSM_DELTA_NET, SsmDeltaNet, x, beta, alpha, a, dt, pos, slot, state, y, next)                                 \
+  X(SSM_CONV1D, SsmConv1d, x, conv_w, pos, slot, state, runs, saved, y, next, kept)                               \
+  X(SSM_DELTA_NET, SsmDeltaNet, x, beta, alpha, a, dt, pos, slot, state, runs, saved, y, next, kept)              \
   X(SSM_GATED_NORM, SsmGatedNorm, x, z, w, y)                                                                     \
   X(RESIDUAL_RMS_NORM, ResidualRmsNorm, residual, x, w, y, sum)                                                   \
   X(LM_HEAD, LmHead, x, w, logits)                                                                                \

@@ -9,9 +9,12 @@
 //   u = (v - k S) b
 //   S = S + k u^T
 //   y = q S
-// A token at position 0 begins with S = 0. Tokens of one slot are in order of their positions.
-// Shapes: x [n, c], beta, alpha [n, n_v_heads], a, dt [n_v_heads], pos, slot [n],
-//   state [s, n_v_heads, k_dim, v_dim], updated in place; y [n, n_v_heads * v_dim].
+// A token at position 0 begins with S = 0. Tokens of one slot are neighbours, in order of their positions.
+// Guesses (kernels/common/state_run.h): first, runs[slot].n_replayed saved rows are applied to S. Then the slot's first
+// n_certain rows change S. The rows after them are guesses: they are applied to a copy of S, and are saved, row j behind
+// the certain ones as saved[slot][1 - half][j]. A saved row is [x | beta | alpha] of a token.
+// Shapes: x [n, c], beta, alpha [n, n_v_heads], a, dt [n_v_heads], pos, slot [n], state [s, n_v_heads, k_dim, v_dim],
+//   updated in place; runs [slots, 5]; saved [slots, 2 halves, k, c + 2 * n_v_heads]; y [n, n_v_heads * v_dim].
 // Order of sums: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim rows ascending from 0; tokens
 //   in order (rule 8).
 #include <algorithm>
@@ -19,6 +22,7 @@
 #include "base/multiversion.h"
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
+#include "kernels/common/state_run.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
@@ -27,7 +31,7 @@ namespace zinc_rt::cpu {
 namespace {
 
 using Operand = operand::SsmDeltaNet;
-constexpr NameList kSymbols{"dim:n", "attr:k_dim", "attr:v_dim"};
+constexpr NameList kSymbols{"dim:n", "dim:k", "attr:k_dim", "attr:v_dim"};
 
 ZRT_MULTIVERSION void delta_step(const DeltaStep& step) {
   const std::uint32_t k_dim = step.k_dim, v_dim = step.v_dim;
@@ -55,33 +59,65 @@ ZRT_MULTIVERSION void delta_step(const DeltaStep& step) {
 
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::SsmDeltaNet>();
-  const std::uint32_t n = args.dim(kSymbols["dim:n"]), h = args.wg[0];
-  const std::uint32_t key_head = c.tiled != 0 ? h % c.n_k_heads : h / (c.n_v_heads / c.n_k_heads);
-  const std::uint32_t columns = 2 * c.n_k_heads * c.k_dim + c.n_v_heads * c.v_dim;
+  const std::uint32_t n = args.dim(kSymbols["dim:n"]), n_saved = args.dim(kSymbols["dim:k"]), h = args.wg[0];
+  const std::uint32_t group = c.n_v_heads / c.n_k_heads, key_head = c.tiled != 0 ? h % c.n_k_heads : h / group;
+  // Several v heads read the same key head. The first of them saves its q and k.
+  const bool saves_key = c.tiled != 0 ? h < c.n_k_heads : h % group == 0;
+  const std::uint32_t keys = c.n_k_heads * c.k_dim, columns = 2 * keys + c.n_v_heads * c.v_dim;
+  const std::uint64_t state_size = std::uint64_t{c.k_dim} * c.v_dim;
   const QuantFormat& f32 = *quant_format(DType::kF32);
-  float *q = reinterpret_cast<float*>(args.lds), *k = q + c.k_dim, *u = k + c.k_dim;
+  float *q = reinterpret_cast<float*>(args.lds), *k = q + c.k_dim, *u = k + c.k_dim, *unused = u + c.v_dim,
+        *guessed = unused + c.v_dim;
   const auto step = args.set != nullptr && args.set->rows != nullptr ? args.set->rows->delta_step : delta_step;
   const float q_scale = exact::rsqrt(static_cast<float>(c.k_dim));
-  for (std::uint32_t t = 0; t < n; ++t) {
-    const float* x = args.buffer<const float>(Operand::x) + std::uint64_t{t} * columns;
-    const float *xq = x + key_head * c.k_dim, *xk = xq + c.n_k_heads * c.k_dim,
-                *v = x + 2 * c.n_k_heads * c.k_dim + h * c.v_dim;
-    const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(Operand::slot)[t]);
-    float* state = args.buffer<float>(Operand::state) + (slot * c.n_v_heads + h) * c.k_dim * c.v_dim;
-    if (args.buffer<const std::int32_t>(Operand::pos)[t] == 0)
-      std::fill_n(state, std::uint64_t{c.k_dim} * c.v_dim, 0.0f);
+  const auto *pos = args.buffer<const std::int32_t>(Operand::pos),
+             *slots = args.buffer<const std::int32_t>(Operand::slot);
+  const auto entry = [&](std::uint64_t i) {
+    return args.buffer<float>(Operand::state) + (i * c.n_v_heads + h) * state_size;
+  };
+  const auto apply = [&](const float* x, float raw_beta, float raw_alpha, float* state, float* y) {
+    const float *xq = x + key_head * c.k_dim, *xk = xq + keys, *v = x + 2 * keys + h * c.v_dim;
     const float rq = exact::rsqrt(f32.dot(xq, xq, c.k_dim) + c.eps),
                 rk = exact::rsqrt(f32.dot(xk, xk, c.k_dim) + c.eps);
     for (std::uint32_t i = 0; i < c.k_dim; ++i) {
       q[i] = xq[i] * rq * q_scale;
       k[i] = xk[i] * rk;
     }
-    const float alpha =
-        args.buffer<const float>(Operand::alpha)[t * c.n_v_heads + h] + args.buffer<const float>(Operand::dt)[h];
+    const float alpha = raw_alpha + args.buffer<const float>(Operand::dt)[h];
     const float decay = exact::exp(args.buffer<const float>(Operand::a)[h] * exact::softplus(alpha));
-    const float beta = exact::sigmoid(args.buffer<const float>(Operand::beta)[t * c.n_v_heads + h]);
-    float* y = args.buffer<float>(Operand::y) + (std::uint64_t{t} * c.n_v_heads + h) * c.v_dim;
-    step({q, k, v, decay, beta, c.k_dim, c.v_dim, state, u, y});
+    step({q, k, v, decay, exact::sigmoid(raw_beta), c.k_dim, c.v_dim, state, u, y});
+  };
+  for (std::uint32_t t = 0; t < n;) {
+    const auto slot = static_cast<std::uint64_t>(slots[t]);
+    const StateRun& of = args.buffer<const StateRun>(Operand::runs)[slot];
+    const auto saved = [&](std::uint64_t half, std::uint64_t i) {
+      return args.buffer<float>(Operand::saved) + ((slot * 2 + half) * n_saved + i) * (columns + 2 * c.n_v_heads);
+    };
+    float* state = entry(slot);
+    if (pos[t] == 0) std::fill_n(state, state_size, 0.0f);
+    for (std::uint32_t i = 0; i < of.n_replayed; ++i) {
+      const float* row = saved(of.half, i);
+      apply(row, row[columns + h], row[columns + c.n_v_heads + h], state, unused);
+      if (static_cast<std::uint32_t>(pos[t]) - of.n_replayed + i + 1 == of.save_at)
+        std::copy_n(state, state_size, entry(of.save_to));
+    }
+    for (std::uint32_t i = 0; t < n && static_cast<std::uint64_t>(slots[t]) == slot; ++i, ++t) {
+      const float* x = args.buffer<const float>(Operand::x) + std::uint64_t{t} * columns;
+      const std::uint64_t at = std::uint64_t{t} * c.n_v_heads + h;
+      const float beta = args.buffer<const float>(Operand::beta)[at],
+                  alpha = args.buffer<const float>(Operand::alpha)[at];
+      if (i >= of.n_certain) {
+        float* row = saved(1 - of.half, i - of.n_certain);
+        if (saves_key)
+          for (const std::uint32_t first : {key_head * c.k_dim, keys + key_head * c.k_dim})
+            std::copy_n(x + first, c.k_dim, row + first);
+        std::copy_n(x + 2 * keys + h * c.v_dim, c.v_dim, row + 2 * keys + h * c.v_dim);
+        row[columns + h] = beta;
+        row[columns + c.n_v_heads + h] = alpha;
+      }
+      if (i == of.n_certain) state = std::copy_n(state, state_size, guessed) - state_size;
+      apply(x, beta, alpha, state, args.buffer<float>(Operand::y) + at * c.v_dim);
+    }
   }
 }
 
@@ -90,7 +126,8 @@ void run(const CpuArgs& args) {
 extern const CpuKernel kCpuKernel_ssm_delta_net;
 const CpuKernel kCpuKernel_ssm_delta_net{
     "SSM_DELTA_NET", run, kSymbols, {{"n_v_heads"}, {}}, KeyTypes::kNone, [](const std::uint32_t* s) {
-      return (std::uint64_t{s[kSymbols["attr:k_dim"]]} * 2 + s[kSymbols["attr:v_dim"]]) * 4;
+      const std::uint64_t k_dim = s[kSymbols["attr:k_dim"]], v_dim = s[kSymbols["attr:v_dim"]];
+      return (2 * k_dim + 2 * v_dim + k_dim * v_dim) * sizeof(float);
     }};
 
 }  // namespace zinc_rt::cpu

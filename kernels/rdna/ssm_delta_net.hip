@@ -1,9 +1,10 @@
-// Computes SSM_DELTA_NET, the gated delta rule, token by token (kernels/cpu/ssm_delta_net.cpp has the formulas). Each
-// token continues the slot's state. Therefore the workgroups of a slot's first token compute all tokens of the slot in
-// order, and the other workgroups return at once.
+// Computes SSM_DELTA_NET, the gated delta rule, token by token. kernels/cpu/ssm_delta_net.cpp has the formulas, and says
+// what saved rows and guesses are. Each token continues the slot's state. Therefore the workgroups of a slot's first
+// token compute all tokens of the slot in order, and the other workgroups return at once.
 // Grid: (v heads, tiles of 32 columns of the state, tokens). Each workgroup is one wave. Each lane keeps one column of
 // the state, of k_dim rows, in registers, because all sums of a column are its own. REQUIRES: tokens of one slot are
 // neighbours, in the order of their positions.
+#include "kernels/common/state_run.h"
 #include "kernels/rdna/norm.h"
 
 namespace zinc_rt::rdna {
@@ -36,17 +37,33 @@ ZRT_KERNEL(ssm_delta_net, 32) {
   const int32_t *pos = buffer<const int32_t>(args, Operand::pos), *slot = buffer<const int32_t>(args, Operand::slot);
   if (first > 0 && slot[first - 1] == slot[first]) return;
   const bool is_column = column < c.v_dim;
-  const uint32_t key_head = c.tiled != 0 ? h % c.n_k_heads : h / (c.n_v_heads / c.n_k_heads),
-                 columns = 2 * c.n_k_heads * c.k_dim + c.n_v_heads * c.v_dim;
-  float* stored = buffer<float>(args, Operand::state) +
-                  ((uint64_t)(uint32_t)slot[first] * c.n_v_heads + h) * c.k_dim * c.v_dim + (is_column ? column : 0);
+  const uint32_t head_group = c.n_v_heads / c.n_k_heads, key_head = c.tiled != 0 ? h % c.n_k_heads : h / head_group,
+                 keys = c.n_k_heads * c.k_dim, columns = 2 * keys + c.n_v_heads * c.v_dim;
+  // Several workgroups read the same key head. The first of them saves its q and k.
+  const bool saves_key = group(1) == 0 && (c.tiled != 0 ? h < c.n_k_heads : h % head_group == 0);
+  const StateRun run = buffer<const StateRun>(args, Operand::runs)[(uint32_t)slot[first]];
   float state[kMostStateRows];
-  each_row(c.k_dim, [&](uint32_t i) { state[i] = i < c.k_dim ? stored[i * c.v_dim] : 0.0f; });
+  const auto entry = [&](uint32_t i) {
+    return buffer<float>(args, Operand::state) + ((uint64_t)i * c.n_v_heads + h) * c.k_dim * c.v_dim +
+           (is_column ? column : 0);
+  };
+  const auto store = [&](float* to) {
+    each_row(c.k_dim, [&](uint32_t i) {
+      if (is_column && i < c.k_dim) to[i * c.v_dim] = state[i];
+    });
+  };
+  const auto saved = [&](uint32_t half, uint32_t i) {
+    return buffer<float>(args, Operand::saved) +
+           (((uint64_t)(uint32_t)slot[first] * 2 + half) * dim(args, symbol::SsmDeltaNet::k) + i) *
+               (columns + 2 * c.n_v_heads);
+  };
+  const float* stored = entry((uint32_t)slot[first]);
+  const bool is_new = pos[first] == 0;
+  each_row(c.k_dim, [&](uint32_t i) { state[i] = i < c.k_dim && !is_new ? stored[i * c.v_dim] : 0.0f; });
   const float q_scale = exact::rsqrt((float)c.k_dim);
-  for (uint32_t t = first; t < n && slot[t] == slot[first]; ++t) {
-    const float *x = buffer<const float>(args, Operand::x) + (uint64_t)t * columns, *xq = x + key_head * c.k_dim,
-                *xk = xq + c.n_k_heads * c.k_dim, *v = x + 2 * c.n_k_heads * c.k_dim + h * c.v_dim;
-    if (pos[t] == 0) each_row(c.k_dim, [&](uint32_t i) { state[i] = 0.0f; });
+  // Applies a token to the state, and returns this lane's value of y.
+  const auto apply = [&](const float* x, float raw_beta, float raw_alpha) {
+    const float *xq = x + key_head * c.k_dim, *xk = xq + keys, *v = x + 2 * keys + h * c.v_dim;
     const auto q_at = [&](uint32_t i) { return xq[i]; };
     const auto k_at = [&](uint32_t i) { return xk[i]; };
     const float rq = exact::rsqrt(wave_dot(q_at, q_at, c.k_dim) + c.eps),
@@ -57,10 +74,9 @@ ZRT_KERNEL(ssm_delta_net, 32) {
       k[i] = i < c.k_dim ? xk[i] * rk : 0.0f;
     }
     workgroup_barrier();
-    const uint64_t at = (uint64_t)t * c.n_v_heads + h;
-    const float alpha = buffer<const float>(args, Operand::alpha)[at] + buffer<const float>(args, Operand::dt)[h];
+    const float alpha = raw_alpha + buffer<const float>(args, Operand::dt)[h];
     const float decay = exact::exp(buffer<const float>(args, Operand::a)[h] * exact::softplus(alpha));
-    const float beta = exact::sigmoid(buffer<const float>(args, Operand::beta)[at]);
+    const float beta = exact::sigmoid(raw_beta);
     float u = 0.0f, y = 0.0f;
     each_row(c.k_dim, [&](uint32_t i) {
       state[i] = state[i] * decay;
@@ -71,9 +87,39 @@ ZRT_KERNEL(ssm_delta_net, 32) {
       state[i] = __builtin_fmaf(k[i], u, state[i]);
       y = __builtin_fmaf(q[i], state[i], y);
     });
-    if (is_column) buffer<float>(args, Operand::y)[at * c.v_dim + column] = y;
+    return y;
+  };
+  // Replayed rows and rows of this step go through the same code, so that it is inlined once.
+  uint32_t n_rows = 0;
+  while (first + n_rows < n && slot[first + n_rows] == slot[first]) ++n_rows;
+  for (uint32_t i = 0; i < run.n_replayed + n_rows; ++i) {
+    const bool is_replayed = i < run.n_replayed;
+    const uint32_t row = is_replayed ? i : i - run.n_replayed, t = first + row;
+    const float *kept = saved(run.half, is_replayed ? row : 0),
+                *x = is_replayed ? kept : buffer<const float>(args, Operand::x) + (uint64_t)t * columns;
+    const uint64_t at = (uint64_t)t * c.n_v_heads + h;
+    const float beta = is_replayed ? kept[columns + h] : buffer<const float>(args, Operand::beta)[at],
+                alpha = is_replayed ? kept[columns + c.n_v_heads + h] : buffer<const float>(args, Operand::alpha)[at];
+    if (!is_replayed && row == run.n_certain) store(entry((uint32_t)slot[first]));
+    if (!is_replayed && row >= run.n_certain) {
+      float* to = saved(1 - run.half, row - run.n_certain);
+      for (uint32_t j = lane; saves_key && j < c.k_dim; j += kWave) {
+        const uint32_t at_q = key_head * c.k_dim + j;
+        to[at_q] = x[at_q];
+        to[keys + at_q] = x[keys + at_q];
+      }
+      if (is_column) to[2 * keys + h * c.v_dim + column] = x[2 * keys + h * c.v_dim + column];
+      if (group(1) == 0 && lane == 0) {
+        to[columns + h] = beta;
+        to[columns + c.n_v_heads + h] = alpha;
+      }
+    }
+    const float y = apply(x, beta, alpha);
+    if (is_replayed) {
+      if ((uint32_t)pos[first] - run.n_replayed + i + 1 == run.save_at) store(entry(run.save_to));
+    } else if (is_column) {
+      buffer<float>(args, Operand::y)[at * c.v_dim + column] = y;
+    }
   }
-  each_row(c.k_dim, [&](uint32_t i) {
-    if (is_column && i < c.k_dim) stored[i * c.v_dim] = state[i];
-  });
+  if (n_rows <= run.n_certain) store(entry((uint32_t)slot[first]));
 }

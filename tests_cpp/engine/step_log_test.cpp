@@ -44,7 +44,7 @@ TEST_P(StepLogs, OfRandomLoadsArePlayedWithTheSameBits) {
   const bool is_recurrent = c.model.contains("qwen35");
   EXPECT_EQ(seen.restores > 0, is_recurrent);
   EXPECT_EQ(seen.page_copies > 0, !is_recurrent);
-  EXPECT_EQ(seen.drafts > 0, !is_recurrent);
+  EXPECT_GT(seen.accepted_drafts, 0u);
   EXPECT_GT(all.n_further_rows, seen.drafts);  // and those of scored prompts
 }
 

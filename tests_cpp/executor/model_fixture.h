@@ -35,6 +35,7 @@ inline ExecutorOptions small_options() {
   options.max_context = 128;
   options.threads = 2;
   options.run_ahead = false;
+  options.state_guesses = 8;
   return options;
 }
 
@@ -58,6 +59,7 @@ struct TestStep {
   std::vector<std::vector<std::uint32_t>> page_tables;  // by slot
   std::vector<std::uint32_t> rope_variants;
   std::vector<std::int32_t> token_types;
+  std::vector<SlotRun> runs;
   std::vector<OutputRow> outputs;
   std::function<void(std::uint32_t, std::span<const float>)> on_logits;
   std::function<void(std::uint32_t, std::span<const RowLogprobs>)> on_logprobs;
@@ -75,9 +77,10 @@ struct TestStep {
     ids_.assign(width * page_tables.size(), UINT32_MAX);
     for (std::size_t slot = 0; slot < page_tables.size(); ++slot)
       std::ranges::copy(page_tables[slot], ids_.begin() + std::ptrdiff_t(slot * width));
-    input_ = {token_ids,     positions,     slots,   {ids_, static_cast<std::uint32_t>(width), counts_},
-              rope_variants, token_types,   outputs, on_logits,
-              on_logprobs,   on_embeddings, mask,    process};
+    input_ = {token_ids,     positions,   slots,         {ids_, static_cast<std::uint32_t>(width), counts_},
+              rope_variants, token_types, runs,          outputs,
+              on_logits,     on_logprobs, on_embeddings, mask,
+              process};
     return input_;
   }
 

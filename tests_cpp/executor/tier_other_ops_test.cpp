@@ -1,6 +1,8 @@
-// Ops that no model of ours has now, on every tier that has a kernel for them, against T-CPU.
+// Ops that no model of ours has now, and ops as models here run them seldom, on every tier that has a kernel for them,
+// against T-CPU.
 #include <random>
 
+#include "kernels/common/state_run.h"
 #include "random_weights.h"
 #include "tier_graph.h"
 
@@ -8,6 +10,13 @@ namespace zinc_rt {
 namespace {
 
 using enum ir::BufferClass;
+
+std::vector<float> random_values(std::size_t n, std::mt19937& rng) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(rng);
+  return values;
+}
 
 class TierOtherOps : public TierGraphTest {
  protected:
@@ -108,6 +117,90 @@ TEST_P(TierOtherOps, MatrixProductsOfQ4K) {
     expect_same(ir::Op::MATMUL_WMMA_Q4K, graph, s.n,
                 {{"act.x", bytes_of(random_rows(s, rng_))}, {"model.w", random_blocks(DType::kQ4_K, s, rng_)}},
                 {"act.y"});
+  }
+}
+
+// A step of three slots for a recurrent op. Slot 2 replays two guesses of its last step, saves the state after the first
+// of them in the checkpoint 4, and has two tokens and three guesses. Slot 0 has two tokens, the first of its text. Slot 1
+// replays one guess and has one token; slot 3 has one token.
+struct RecurrentStep {
+  static constexpr std::uint32_t kSlots = 4, kEntries = 6, kSaved = 3;
+  std::vector<std::int32_t> positions{17, 18, 19, 20, 21, 0, 1, 9, 30}, slots{2, 2, 2, 2, 2, 0, 0, 1, 3};
+  std::vector<StateRun> runs{{0, kAllCertain, 0, 0, 0}, {1, kAllCertain, 0, 0, 0}, {2, 2, 1, 16, 4}, {0, 1, 0, 0, 0}};
+  std::uint32_t n() const { return static_cast<std::uint32_t>(slots.size()); }
+};
+
+TEST_P(TierOtherOps, GuessesOfAConvolution) {
+  const RecurrentStep step;
+  for (const std::uint32_t width : {2u, 4u, 5u})
+    for (const std::uint32_t channels : {40u, 600u}) {
+      ir::Graph graph("conv", ir::Stage::kBoth);
+      const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, channels}),
+                 w = declare(graph, "const.w", kConstant, DType::kF32, {channels, width}),
+                 pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
+                 slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+                 state = declare(graph, "state.s", kState, DType::kF32, {step.kEntries, width - 1, channels}),
+                 runs = declare(graph, "request.runs", kRequest, DType::kU32, {step.kSlots, kStateRunWords}),
+                 saved = declare(graph, "state.saved", kState, DType::kF32, {step.kSlots, step.kSaved, channels}),
+                 y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, channels});
+      auto& node = add_node(graph, ir::Op::SSM_CONV1D, {x, w, pos, slot, state, runs, saved}, {y, state, saved});
+      node.inplace = true;
+      ir::set_attr(node, "width", width);
+      ir::set_attr(node, "taps", width - 1);
+      expect_same(ir::Op::SSM_CONV1D, graph, step.n(),
+                  {{"act.x", bytes_of(random_values(step.n() * channels, rng_))},
+                   {"const.w", bytes_of(random_values(channels * width, rng_))},
+                   {"request.pos", bytes_of(step.positions)},
+                   {"request.slot", bytes_of(step.slots)},
+                   {"state.s", bytes_of(random_values(step.kEntries * (width - 1) * channels, rng_))},
+                   {"request.runs", bytes_of(step.runs)},
+                   {"state.saved", bytes_of(random_values(step.kSlots * step.kSaved * channels, rng_))}},
+                  {"act.y", "state.s", "state.saved"});
+    }
+}
+
+TEST_P(TierOtherOps, GuessesOfADeltaNet) {
+  const RecurrentStep step;
+  struct Shape {
+    std::uint32_t n_k, n_v, k_dim, v_dim, tiled;
+  };
+  for (const Shape& s : {Shape{2, 4, 16, 8, 0}, Shape{2, 4, 128, 128, 1}, Shape{1, 3, 48, 40, 0}}) {
+    const std::uint32_t columns = 2 * s.n_k * s.k_dim + s.n_v * s.v_dim, width = columns + 2 * s.n_v,
+                        state_size = s.n_v * s.k_dim * s.v_dim;
+    ir::Graph graph("delta", ir::Stage::kBoth);
+    const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, columns}),
+               beta = declare(graph, "act.beta", kActivation, DType::kF32, {ir::kTokens, s.n_v}),
+               alpha = declare(graph, "act.alpha", kActivation, DType::kF32, {ir::kTokens, s.n_v}),
+               a = declare(graph, "const.a", kConstant, DType::kF32, {s.n_v}),
+               dt = declare(graph, "const.dt", kConstant, DType::kF32, {s.n_v}),
+               pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
+               slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+               state = declare(graph, "state.s", kState, DType::kF32, {step.kEntries, s.n_v, s.k_dim, s.v_dim}),
+               runs = declare(graph, "request.runs", kRequest, DType::kU32, {step.kSlots, kStateRunWords}),
+               saved = declare(graph, "state.saved", kState, DType::kF32, {step.kSlots, 2, step.kSaved, width}),
+               y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, s.n_v * s.v_dim});
+    auto& node = add_node(graph, ir::Op::SSM_DELTA_NET, {x, beta, alpha, a, dt, pos, slot, state, runs, saved},
+                          {y, state, saved});
+    node.inplace = true;
+    for (const auto& [name, value] : {std::pair("n_k_heads", s.n_k),
+                                      {"n_v_heads", s.n_v},
+                                      {"k_dim", s.k_dim},
+                                      {"v_dim", s.v_dim},
+                                      {"tiled", s.tiled}})
+      ir::set_attr(node, name, value);
+    ir::set_attr(node, "eps", 1e-6f);
+    expect_same(ir::Op::SSM_DELTA_NET, graph, step.n(),
+                {{"act.x", bytes_of(random_values(step.n() * columns, rng_))},
+                 {"act.beta", bytes_of(random_values(step.n() * s.n_v, rng_))},
+                 {"act.alpha", bytes_of(random_values(step.n() * s.n_v, rng_))},
+                 {"const.a", bytes_of(std::vector(s.n_v, -0.3f))},
+                 {"const.dt", bytes_of(random_values(s.n_v, rng_))},
+                 {"request.pos", bytes_of(step.positions)},
+                 {"request.slot", bytes_of(step.slots)},
+                 {"state.s", bytes_of(random_values(step.kEntries * state_size, rng_))},
+                 {"request.runs", bytes_of(step.runs)},
+                 {"state.saved", bytes_of(random_values(step.kSlots * 2 * step.kSaved * width, rng_))}},
+                {"act.y", "state.s", "state.saved"});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "harness.h"
+#include "kernels/common/state_run.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
 
@@ -148,9 +149,11 @@ class Recurrent : public Rows {
         *std::ranges::find_if(cpu::cpu_kernels(), [&](const auto* k) { return k->op == std::string(op); });
     const auto run = [&](const cpu::KernelSet* set) {
       std::vector<float> s = state, y(n_y);
+      const StateRun all{.n_replayed = 0, .n_certain = kAllCertain, .half = 0, .save_at = 0, .save_to = 0};
       std::vector<void*> buffers;
       for (const void* input : inputs) buffers.push_back(const_cast<void*>(input));
-      buffers.insert(buffers.end(), {s.data(), y.data(), s.data()});
+      // Nothing is saved, because no row is a guess.
+      buffers.insert(buffers.end(), {s.data(), const_cast<StateRun*>(&all), nullptr, y.data(), s.data(), nullptr});
       std::vector<std::byte> lds(kernel->lds_bytes != nullptr ? kernel->lds_bytes(symbols.data()) : 0);
       for (std::uint32_t wg = 0; wg < workgroups; ++wg)
         kernel->run({.buffers = buffers.data(),
@@ -182,7 +185,7 @@ TEST_F(Recurrent, DeltaNet) {
         const push::SsmDeltaNet push{1, 2, k_dim, v_dim, 0, 1e-6f};
         const auto x = row(2 * (2 * k_dim + 2 * v_dim), kind == 6 ? 6 : 0), beta = row(4, 0), alpha = row(4, 0),
                    a = row(2, 0), dt = row(2, 0), state = row(2 * k_dim * v_dim, kind);
-        check("SSM_DELTA_NET", &push, {2, k_dim, v_dim}, 2,
+        check("SSM_DELTA_NET", &push, {2, 1, k_dim, v_dim}, 2,
               {x.data(), beta.data(), alpha.data(), a.data(), dt.data(), pos_, slot_}, state, 4 * v_dim,
               fmt::format("k_dim {} v_dim {} kind {}", k_dim, v_dim, kind));
       }
@@ -195,8 +198,9 @@ TEST_F(Recurrent, Conv1d) {
         const push::SsmConv1d push{width, width - 1};
         const auto x = row(2 * channels, kind), w = row(channels * width, kind == 6 ? 6 : 0),
                    state = row((width - 1) * channels, kind);
-        check("SSM_CONV1D", &push, {2, channels}, (channels + 255) / 256, {x.data(), w.data(), pos_, slot_}, state,
-              2 * channels, fmt::format("channels {} width {} kind {}", channels, width, kind));
+        check("SSM_CONV1D", &push, {2, channels, 1, width - 1}, (channels + 255) / 256,
+              {x.data(), w.data(), pos_, slot_}, state, 2 * channels,
+              fmt::format("channels {} width {} kind {}", channels, width, kind));
       }
 }
 

@@ -1,6 +1,10 @@
 // The recurrent ops against float64; token by token gives the bits of the whole; the state is carried across steps and
 // starts anew at position 0.
+#include <numeric>
+#include <span>
+
 #include "harness.h"
+#include "kernels/common/state_run.h"
 
 namespace zinc_rt::kernel_test {
 namespace {
@@ -37,6 +41,23 @@ void expect_parts_give_the_whole(const Case& c, std::size_t state_input) {
   }
 }
 
+constexpr std::uint32_t kSlots = 3, kSaved = 4;  // kSaved: saved rows per slot, or per half of a slot
+
+// Runs in which no row is a guess.
+std::vector<StateRun> all_certain() {
+  return std::vector(kSlots,
+                     StateRun{.n_replayed = 0, .n_certain = kAllCertain, .half = 0, .save_at = 0, .save_to = 0});
+}
+Bytes bytes_of(const std::vector<StateRun>& runs) {
+  const auto bytes = std::as_bytes(std::span(runs));
+  return {bytes.begin(), bytes.end()};
+}
+Tensor runs_tensor() {
+  Tensor t = u32({kSlots, kStateRunWords}, std::vector<std::uint32_t>(kSlots * kStateRunWords));
+  t.bytes = bytes_of(all_certain());
+  return t;
+}
+
 // Slot 0 goes on from position 5, slot 2 starts; slot 1 has no tokens.
 const Tokens kTwoSlots{{5, 6, 7, 8, 0, 1, 2}, {0, 0, 0, 0, 2, 2, 2}};
 
@@ -45,8 +66,9 @@ Case conv(std::uint32_t channels, std::uint32_t width, const Tokens& tokens, Ran
   return {Op::SSM_CONV1D,
           {f32({kTokens, channels}, random.normal(n * channels)),
            f32({channels, width}, random.normal(channels * width)), i32({kTokens}, tokens.pos),
-           i32({kTokens}, tokens.slot), f32({3, width - 1, channels}, random.normal(3 * (width - 1) * channels))},
-          {{DType::kF32, {kTokens, channels}}, update(4)},
+           i32({kTokens}, tokens.slot), f32({4, width - 1, channels}, random.normal(4 * (width - 1) * channels)),
+           runs_tensor(), f32({kSlots, kSaved, channels}, random.normal(kSlots * kSaved * channels))},
+          {{DType::kF32, {kTokens, channels}}, update(4), update(6)},
           {{"width", width}, {"taps", width - 1}},
           {n, 0}};
 }
@@ -127,8 +149,10 @@ Case delta_net(const Shape& s, const Tokens& tokens, Random& random) {
           {f32({kTokens, s.columns()}, random.normal(n * s.columns())), f32({kTokens, s.n_v}, random.normal(n * s.n_v)),
            f32({kTokens, s.n_v}, random.normal(n * s.n_v)), f32({s.n_v}, a), f32({s.n_v}, random.normal(s.n_v)),
            i32({kTokens}, tokens.pos), i32({kTokens}, tokens.slot),
-           f32({3, s.n_v, s.k_dim, s.v_dim}, random.normal(3 * s.n_v * s.k_dim * s.v_dim))},
-          {{DType::kF32, {kTokens, s.n_v * s.v_dim}}, update(7)},
+           f32({4, s.n_v, s.k_dim, s.v_dim}, random.normal(4 * s.n_v * s.k_dim * s.v_dim)), runs_tensor(),
+           f32({kSlots, 2, kSaved, s.columns() + 2 * s.n_v},
+               random.normal(kSlots * 2 * kSaved * (s.columns() + 2 * s.n_v)))},
+          {{DType::kF32, {kTokens, s.n_v * s.v_dim}}, update(7), update(9)},
           {{"n_k_heads", s.n_k},
            {"n_v_heads", s.n_v},
            {"k_dim", s.k_dim},
@@ -197,6 +221,97 @@ TEST(SsmDeltaNet, PositionZeroForgetsAnyState) {
   const auto y = run(convolution)[0];
   convolution.inputs[4].bytes.assign(convolution.inputs[4].bytes.size(), std::byte{0xff});
   EXPECT_EQ(run(convolution)[0], y);
+}
+
+// The parts of a recurrent op's case that a step changes.
+struct Memory {
+  Bytes state, saved;
+};
+
+// Runs rows `rows` of a case, which are tokens of slot 1 from position `begin` on, as a step. Returns y.
+Bytes step(const Case& c, std::size_t state_input, const std::vector<std::size_t>& rows, std::int32_t begin,
+           const StateRun& run_of_slot, Memory& memory) {
+  Case part = c;
+  part.dims.n_tokens = std::uint32_t(rows.size());
+  for (std::size_t i = 0; i < part.inputs.size(); ++i) {
+    Tensor& t = part.inputs[i];
+    if (t.dims[0] != kTokens) continue;
+    const std::size_t row = t.bytes.size() / c.dims.n_tokens;
+    Bytes chosen;
+    for (const std::size_t r : rows)
+      chosen.insert(chosen.end(), t.bytes.begin() + std::ptrdiff_t(r * row),
+                    t.bytes.begin() + std::ptrdiff_t((r + 1) * row));
+    t.bytes = chosen;
+  }
+  std::vector<std::int32_t> pos(rows.size()), slot(rows.size(), 1);
+  std::iota(pos.begin(), pos.end(), begin);
+  part.inputs[state_input - 2] = i32({kTokens}, pos);
+  part.inputs[state_input - 1] = i32({kTokens}, slot);
+  part.inputs[state_input].bytes = memory.state;
+  auto runs = all_certain();
+  runs[1] = run_of_slot;
+  part.inputs[state_input + 1].bytes = bytes_of(runs);
+  part.inputs[state_input + 2].bytes = memory.saved;
+  auto got = run(part);
+  memory = {got[1], got[2]};
+  return got[0];
+}
+
+// Rows 0, 1, ... of the case are tokens of one slot. Guesses do not change the stored state. Those that were right
+// change it in the next step, to the same bits as without guesses.
+void expect_guesses_are_replayed(const Case& c, std::size_t state_input) {
+  constexpr std::int32_t kBegin = 30;
+  constexpr StateRun kPlain{.n_replayed = 0, .n_certain = kAllCertain, .half = 0, .save_at = 0, .save_to = 0};
+  const std::size_t entry_bytes = c.inputs[state_input].bytes.size() / 4;
+  const auto entry = [&](const Memory& m, std::size_t i) {
+    return Bytes(m.state.begin() + std::ptrdiff_t(i * entry_bytes),
+                 m.state.begin() + std::ptrdiff_t((i + 1) * entry_bytes));
+  };
+  const Memory initial{c.inputs[state_input].bytes, c.inputs[state_input + 2].bytes};
+  Memory plain = initial;
+  std::vector<Bytes> y, states;
+  for (std::size_t i = 0; i < 6; ++i) {
+    y.push_back(step(c, state_input, {i}, kBegin + std::int32_t(i), kPlain, plain));
+    states.push_back(entry(plain, 1));
+  }
+  const auto rows_of = [&](std::initializer_list<std::size_t> rows) {
+    Bytes all;
+    for (const std::size_t i : rows) all.insert(all.end(), y[i].begin(), y[i].end());
+    return all;
+  };
+  Memory m = initial;
+  // Tokens 0 and 1, and the guesses 2, 3 and 6; 6 is wrong.
+  StateRun run{.n_replayed = 0, .n_certain = 2, .half = 0, .save_at = 0, .save_to = 0};
+  Bytes got = step(c, state_input, {0, 1, 2, 3, 6}, kBegin, run, m);
+  got.resize(4 * y[0].size());
+  EXPECT_EQ(got, rows_of({0, 1, 2, 3}));
+  EXPECT_EQ(entry(m, 1), states[1]) << "guesses leave the state alone";
+  // The right guesses are replayed. The state between them is saved in entry 3. Token 4 follows, then the guess 5.
+  run = {.n_replayed = 2, .n_certain = 1, .half = 1, .save_at = kBegin + 3, .save_to = 3};
+  got = step(c, state_input, {4, 5}, kBegin + 4, run, m);
+  EXPECT_EQ(got, rows_of({4, 5}));
+  EXPECT_EQ(entry(m, 3), states[2]) << "the state among the replayed tokens";
+  EXPECT_EQ(entry(m, 1), states[4]);
+  // The guess 5 was wrong and is not replayed; 5 is computed again, as a token.
+  run = {.n_replayed = 0, .n_certain = kAllCertain, .half = 0, .save_at = 0, .save_to = 0};
+  EXPECT_EQ(step(c, state_input, {5}, kBegin + 5, run, m), y[5]);
+  EXPECT_EQ(entry(m, 1), states[5]);
+  for (const std::size_t other : {0, 2}) EXPECT_EQ(entry(m, other), entry(initial, other)) << "other slots";
+}
+
+TEST(SsmConv1d, GuessesAreReplayed) {
+  for (const std::uint32_t channels : {1u, 255u, 257u})
+    for (const std::uint32_t width : {2u, 3u, 4u, 6u}) {
+      Random random(channels * width);
+      expect_guesses_are_replayed(conv(channels, width, kTwoSlots, random), 4);
+    }
+}
+
+TEST(SsmDeltaNet, GuessesAreReplayed) {
+  for (const Shape& s : {Shape{}, Shape{.tiled = 1}, Shape{1, 1, 1, 1}, Shape{2, 2, 33, 17}, Shape{1, 6, 64, 32, 1}}) {
+    Random random(s.v_dim);
+    expect_guesses_are_replayed(delta_net(s, kTwoSlots, random), 7);
+  }
 }
 
 }  // namespace

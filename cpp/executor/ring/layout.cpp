@@ -14,6 +14,8 @@ namespace zinc_rt {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
+// How the names of buffers begin that hold the saved inputs of guessed tokens (arch/builder.h).
+constexpr std::string_view kSavedBuffers = "state.saved_";
 
 // Places a buffer at the end of a region, which grows. A buffer that was placed before is not placed again.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
@@ -55,6 +57,11 @@ bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
 
 }  // namespace
 
+bool is_copied_state(const ir::Buffer& buffer) {
+  return buffer.buffer_class == ir::BufferClass::kState && !is_paged(buffer) && buffer.name != kSlotTableBuffer &&
+         !buffer.name.starts_with(kSavedBuffers);
+}
+
 std::string weight_class(const std::string& buffer_name) {
   const auto dot = buffer_name.find('.') + 1;
   return buffer_name.substr(dot, buffer_name.find('[') - dot);
@@ -68,7 +75,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   };
   std::map<std::string, Region> weights;
   std::set<std::uint32_t> host_layers;
-  std::uint64_t constants = 0, recurrent = 0, slot_table = 0, request = 0, logprobs = 0, rows = 0, ring = 0;
+  std::uint64_t constants = 0, recurrent = 0, saved = 0, slot_table = 0, request = 0, logprobs = 0, rows = 0, ring = 0;
   std::string rows_region;
   for (const ir::Graph* graph : graphs)
     for (const ir::Buffer& buffer : graph->buffers()) {
@@ -100,6 +107,8 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kState:
           if (buffer.name == kSlotTableBuffer) {
             append(layout, slot_table, "slot_table", buffer, options.limits);
+          } else if (buffer.name.starts_with(kSavedBuffers)) {
+            append(layout, saved, "saved_inputs", buffer, options.limits);
           } else if (!is_paged(buffer)) {
             append(layout, recurrent, "recurrent_state", buffer, options.limits);
           } else if (buffer.name == kWholePages) {
@@ -142,6 +151,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
       fmt::format("{} pages of {} bytes, 16 tokens each", options.n_pages, layout.page_bytes));
   add("recurrent_state", kDeviceLocal, recurrent, false,
       "convolution and delta-net state and sums of rows, of all slots and checkpoints");
+  add("saved_inputs", kDeviceLocal, saved, false, "inputs of guessed tokens to recurrent layers, of all slots");
   add("slot_table", kDeviceLocal, slot_table, false, "the last token of each slot");
   add("activations", kDeviceLocal, arena, false,
       fmt::format("for {} query tokens and {} output rows, shared where lives do not meet", options.limits.max_tokens,

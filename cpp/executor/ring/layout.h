@@ -41,13 +41,15 @@ struct Layout {
 // each page.
 inline constexpr std::string_view kWholePages = "state.kv_pages";
 
-// Returns whether a state buffer is part of the KV pages. Other state buffers have one entry per slot.
+// Returns whether a state buffer is part of the KV pages. Other state buffers have entries per slot.
 inline bool is_paged(const ir::Buffer& buffer) {
   return buffer.name.starts_with("state.kv_");
 }
-// The slot table (kernels/common/slot_field.h). It is not copied with the state of a slot, because a step reads only
-// what the step before it wrote.
+// The slot table (kernels/common/slot_field.h).
 inline constexpr std::string_view kSlotTableBuffer = "state.slot_table";
+// Returns whether a state buffer is copied between slots and checkpoints. It then has an entry for each of both. The
+// slot table and the saved inputs of guessed tokens have entries for slots alone.
+bool is_copied_state(const ir::Buffer& buffer);
 
 // Returns the class of a weight buffer, such as "attn.q_weight" for "model.attn.q_weight[3]". Tensors of one class
 // share a region.

@@ -18,6 +18,7 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   auto& g = p.graph_options;
   g.max_slots = p.sizes.max_slots;
   g.state_entries = p.sizes.state_entries;
+  g.state_guesses = std::max(options.state_guesses, 1u);  // buffers have at least one entry
   g.max_context = p.sizes.max_context;
   g.history_tokens = p.sizes.history_tokens;
   g.bias_entries = p.sizes.bias_entries;
@@ -73,7 +74,7 @@ void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim en
 ir::Graph state_copy_graph(const ir::Graph& model) {
   ir::Graph graph("state_copy", ir::Stage::kBoth);
   for (const ir::Buffer& state : model.buffers()) {
-    if (state.buffer_class != ir::BufferClass::kState || is_paged(state) || state.name == kSlotTableBuffer) continue;
+    if (!is_copied_state(state)) continue;
     std::uint32_t width = 1;
     for (std::size_t i = 1; i < state.rank; ++i) width *= state.dims[i].n;
     add_copy(graph, state.name, state.dtype, state.dims[0], width);

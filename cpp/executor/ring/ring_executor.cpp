@@ -158,6 +158,10 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   for (const ir::Buffer& buffer : p.state_copy.buffers())
     if (buffer.buffer_class == ir::BufferClass::kState)
       executor->info_.state_bytes_per_slot += p.layout.locations.at(buffer.name).pitch;
+  if (p.layout.locations.contains("request.state_runs")) {
+    executor->info_.state_guesses = options.state_guesses;
+    executor->saved_half_.resize(p.sizes.max_slots);
+  }
   if (p.layout.n_host_expert_layers > 0)
     log().warn(
         "{}: the device has no room for the experts of {} of {} layers; their {} bytes lie in host memory, "
@@ -174,7 +178,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                 .n_rope_variants = executor->n_rope_variants_,
                                 .n_token_types = executor->prepared_.config.n_token_types,
                                 .needs_whole_texts = executor->info_.needs_whole_texts,
-                                .has_logprobs = executor->info_.has_logprobs});
+                                .has_logprobs = executor->info_.has_logprobs,
+                                .state_guesses = executor->info_.state_guesses});
   if (executor->info_.has_logprobs) executor->logprobs_.reserve(p.sizes.max_outputs);
   return executor;
 }
@@ -311,6 +316,7 @@ Status RingExecutor::bind_views() {
   ZRT_CHECK_OK(bind_if_used(views.rope_positions, "request.rope_positions"));
   ZRT_CHECK_OK(bind_if_used(views.text_ends, "request.text_ends"));
   ZRT_CHECK_OK(bind_if_used(views.token_types, "request.token_types"));
+  ZRT_CHECK_OK(bind_if_used(views.state_runs, "request.state_runs"));
   ZRT_CHECK_OK(bind_if_used(views.copy_from, "request.copy_from"));
   ZRT_CHECK_OK(bind_if_used(views.copy_to, "request.copy_to"));
   views_[1] = views;
@@ -326,6 +332,7 @@ Status RingExecutor::bind_views() {
         &second.text_ends, &second.token_types, &second.output_rows, &second.output_slots, &second.history})
     shift(*view, layout.operand_stride);
   for (std::uint32_t** view : {&second.bias, &second.mask}) shift(*view, layout.operand_stride);
+  shift(second.state_runs, layout.operand_stride);
   shift(second.sampling, layout.operand_stride);
   shift(second.wanted_logprobs, layout.operand_stride);
   ZRT_CHECK_OK(ring_->use_operand_sets(regions_.at("step_descriptor"), layout.operand_stride));

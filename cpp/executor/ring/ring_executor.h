@@ -8,6 +8,7 @@
 #include "executor/step_check.h"
 #include "kernels/common/logprobs.h"
 #include "kernels/common/sample_params.h"
+#include "kernels/common/state_run.h"
 #include "lower/lower.h"
 #include "ring/registry.h"
 
@@ -50,7 +51,8 @@ class RingExecutor final : public Executor {
   Status bind_views();
 
   struct Views;
-  void fill_body(const StepInput& input, const Views& views) const;
+  void fill_body(const StepInput& input, const Views& views);
+  void fill_runs(const StepInput& input, StateRun* runs);
   static void fill_outputs(const StepInput& input, std::size_t first, std::size_t count, const Views& views);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
   Status wait(ring::Fence fence);
@@ -87,6 +89,7 @@ class RingExecutor final : public Executor {
     std::int32_t* rope_positions = nullptr;  // null: RoPE reads `positions`
     std::int32_t* text_ends = nullptr;       // null: attention is causal
     std::int32_t* token_types = nullptr;     // null: the model has no token types
+    StateRun* state_runs = nullptr;          // null: the model has no recurrent state
     std::int32_t* output_rows = nullptr;
     // Null for models with pooling, which pick no tokens.
     std::int32_t *output_slots = nullptr, *history = nullptr;
@@ -128,7 +131,9 @@ class RingExecutor final : public Executor {
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group
   std::vector<RowLogprobs> logprobs_;     // scratch of give_logprobs()
-  std::uint32_t drained_ = 0;             // number of entries of the output ring that were read so far
+  // Index: slot; StateRun::half of its next step. Empty: the model has no recurrent state.
+  std::vector<std::uint32_t> saved_half_;
+  std::uint32_t drained_ = 0;  // number of entries of the output ring that were read so far
 };
 
 }  // namespace zinc_rt

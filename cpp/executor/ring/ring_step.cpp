@@ -30,7 +30,25 @@ static_assert(kSampleNone == kNoToken);
 static_assert(id_of_field(kLastToken) == kLastPick);
 static_assert(kLogprobTop == kMostLogprobs && sizeof(LogprobStats::Token) == sizeof(TokenLogit));
 
-void RingExecutor::fill_body(const StepInput& input, const Views& views) const {
+void RingExecutor::fill_runs(const StepInput& input, StateRun* runs) {
+  auto next = input.runs.begin();
+  for (std::size_t i = 0, n = 0; i < input.slots.size(); i += n) {
+    const auto slot = static_cast<std::size_t>(input.slots[i]);
+    for (n = 1; i + n < input.slots.size() && input.slots[i + n] == input.slots[i];) ++n;
+    runs[slot] = {.n_replayed = 0, .n_certain = kAllCertain, .half = 0, .save_at = 0, .save_to = 0};
+    if (next == input.runs.end() || next->slot != slot) continue;
+    const SlotRun& run = *next++;
+    runs[slot] = {.n_replayed = run.n_replayed,
+                  .n_certain = run.n_guessed > 0 ? static_cast<std::uint32_t>(n) - run.n_guessed : kAllCertain,
+                  .half = saved_half_[slot],
+                  .save_at = run.save_at,
+                  .save_to = run.save_to};
+    // The next step replays the guesses of this one.
+    if (run.n_guessed > 0) saved_half_[slot] = 1 - saved_half_[slot];
+  }
+}
+
+void RingExecutor::fill_body(const StepInput& input, const Views& views) {
   std::ranges::copy(input.token_ids, views.token_ids);
   std::ranges::copy(input.positions, views.positions);
   std::ranges::copy(input.slots, views.slots);
@@ -49,6 +67,7 @@ void RingExecutor::fill_body(const StepInput& input, const Views& views) const {
       const bool is_last = i + 1 == input.slots.size() || input.slots[i + 1] != input.slots[i];
       views.text_ends[i] = is_last ? input.positions[i] : views.text_ends[i + 1];
     }
+  if (views.state_runs != nullptr) fill_runs(input, views.state_runs);
   const std::size_t width = info_.max_context / kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
     // Only the last position of a slot counts here, because it reads the most pages.

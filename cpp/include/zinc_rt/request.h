@@ -72,8 +72,7 @@ struct Request : SamplingParams {
   std::string qos;
   // Says how many tokens a step may guess (draft) for this request. "off" means none. "1" to "32" means up to that many
   // in every step. "auto" means as many as save time. A guess changes no token and no logit. If empty, the engine's
-  // option is used. The engine's option is also the limit. No tokens are guessed for requests with a logits_processor
-  // and for models with recurrent state.
+  // option is used. The engine's option is also the limit. No tokens are guessed for requests with a logits_processor.
   std::string speculate;
   // The answer will probably be like this text, for example code that the prompt asks to edit. Steps guess its tokens.
   // Only one of `prediction` and `prediction_token_ids` may be given.

@@ -123,7 +123,7 @@ void plan_rope_kv_write(AmdPlanner& planner, const AmdCall& call);
 namespace amd_symbol {
 ZRT_NAMES(Embed, v, d, s, fields)
 ZRT_NAMES(FlashAttn, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim)
-ZRT_NAMES(SsmDeltaNet, n, attr_k_dim)
+ZRT_NAMES(SsmDeltaNet, n, k, attr_k_dim)
 ZRT_NAMES(RequestState, s, fields, n)
 }  // namespace amd_symbol
 

@@ -12,6 +12,7 @@ KvModel::KvModel(const Options& options)
     : is_recurrent_(options.is_recurrent),
       entries_(std::size_t{options.n_pages} * kPageTokens, kSpoilt),
       states_(std::size_t{options.n_slots} + options.n_checkpoints, kSpoilt),
+      saved_(options.n_slots),
       chains_(options.n_slots) {}
 
 void KvModel::copy_page(const PageMove& move) {
@@ -68,9 +69,23 @@ std::string KvModel::run(const PlanItem& item, const Request& r, std::span<const
   for (std::uint32_t position = end; position < item.begin + item.n; ++position)
     entry(pages, position) = hash = next_hash(hash, r.tokens.with_guess().ids()[position]);
   if (!is_recurrent_) return {};
-  if (item.begin > 0 && states_[item.slot] != chain.hashes[item.begin - 1])
-    return fmt::format("the slot's recurrent state is not that after {} tokens of its text", item.begin);
+  const std::uint32_t replayed = item.begin - std::min(item.begin, item.n_replayed);
+  if (replayed > 0 && states_[item.slot] != chain.hashes[replayed - 1])
+    return fmt::format("the slot's recurrent state is not that after {} tokens of its text", replayed);
+  auto& saved = saved_[item.slot];
+  for (std::uint32_t i = 0; i < item.begin - replayed; ++i)
+    if (i >= saved.size() || saved[i] != chain.hashes[replayed + i])
+      return fmt::format("replayed token {} was not guess {} of the slot's last step", replayed + i, i);
+  if (item.save_at > 0) {
+    if (item.save_at <= replayed || item.save_at > item.begin)
+      return fmt::format("the state after {} tokens is saved among tokens {} to {}", item.save_at, replayed,
+                         item.begin);
+    states_[item.save_to] = chain.hashes[item.save_at - 1];
+  }
   states_[item.slot] = chain.hashes[end - 1];
+  saved.clear();
+  for (std::uint32_t position = end; position < item.begin + item.n; ++position)
+    saved.push_back(entry(pages, position));
   return {};
 }
 
@@ -78,6 +93,8 @@ void KvModel::spoil(const PlanItem& item, std::span<const std::uint32_t> pages) 
   for (std::uint32_t position = item.begin; position < item.begin + item.n; ++position)
     if (position / kPageTokens < pages.size()) entry(pages, position) = kSpoilt;
   states_[item.slot] = kSpoilt;
+  saved_[item.slot].clear();
+  if (item.save_at > 0) states_[item.save_to] = kSpoilt;
 }
 
 void KvModel::spoil_page(std::uint32_t page) {

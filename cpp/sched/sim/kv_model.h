@@ -44,7 +44,9 @@ class KvModel {
   bool is_recurrent_;
   std::vector<std::uint64_t> entries_;  // index: page x kPageTokens + position in the page
   std::vector<std::uint64_t> states_;   // index: slots first, then checkpoints
-  std::vector<Chain> chains_;           // index: slot
+  // Index: slot. The hashes of the texts up to each guess of the slot's last step, whose inputs are saved.
+  std::vector<std::vector<std::uint64_t>> saved_;
+  std::vector<Chain> chains_;  // index: slot
 };
 
 }  // namespace zinc_rt::sched::sim

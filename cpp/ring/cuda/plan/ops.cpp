@@ -116,7 +116,7 @@ void attention(Planner& p, const OpCall& c) {
 void conv1d(Planner& p, const OpCall& c) {
   const auto s = c.symbols<op_symbol::SsmConv1d>();
   p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(s.c, 256), c.count(s.n), 1, 256, 0,
-           p.args<symbol::SsmConv1d>(c, {.rows = s.n, .c = s.c}));
+           p.args<symbol::SsmConv1d>(c, {.rows = s.n, .c = s.c, .k = s.k}));
 }
 // The grid is (tiles of columns, tokens), as in conv1d().
 void pool_mean(Planner& p, const OpCall& c) {
@@ -126,10 +126,10 @@ void pool_mean(Planner& p, const OpCall& c) {
 }
 void delta_net(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::SsmDeltaNet>();
-  const std::uint32_t n = c.symbols<cuda_symbol::SsmDeltaNet>().n;
+  const auto s = c.symbols<cuda_symbol::SsmDeltaNet>();
   const std::uint64_t floats = std::uint64_t{push.k_dim} * push.v_dim + 2 * push.k_dim + 2 * (push.k_dim / 256 + 1);
-  p.launch("ssm_delta_net", "ssm_delta_net", push.n_v_heads, c.count(n), 1, (push.v_dim + 31) / 32 * 32, floats * 4,
-           p.args<symbol::Rows>(c, {.rows = n}));
+  p.launch("ssm_delta_net", "ssm_delta_net", push.n_v_heads, c.count(s.n), 1, (push.v_dim + 31) / 32 * 32, floats * 4,
+           p.args<symbol::SsmDeltaNet>(c, {.rows = s.n, .k = s.k}));
 }
 
 void sample(Planner& p, const OpCall& c) {
