@@ -43,16 +43,21 @@ ZRT_KERNEL(ssm_delta_net, 32) {
   const bool saves_key = group(1) == 0 && (c.tiled != 0 ? h < c.n_k_heads : h % head_group == 0);
   const StateRun run = buffer<const StateRun>(args, Operand::runs)[(uint32_t)slot[first]];
   float state[kMostStateRows];
-  const auto entry = [&](uint32_t i) {
+  // All lambdas are inlined, because `state` would lie in memory otherwise.
+  const auto entry = [&](uint32_t i) __attribute__((always_inline)) {
     return buffer<float>(args, Operand::state) + ((uint64_t)i * c.n_v_heads + h) * c.k_dim * c.v_dim +
            (is_column ? column : 0);
   };
-  const auto store = [&](float* to) {
+  const auto store = [&](float* to) __attribute__((always_inline)) {
+    // The pitch is hidden from the compiler. It would keep the addresses of all rows in registers otherwise, since they
+    // are the same for each token, and would have to spill them.
+    uint32_t pitch = c.v_dim;
+    asm volatile("" : "+s"(pitch));
     each_row(c.k_dim, [&](uint32_t i) {
-      if (is_column && i < c.k_dim) to[i * c.v_dim] = state[i];
+      if (is_column && i < c.k_dim) to[i * pitch] = state[i];
     });
   };
-  const auto saved = [&](uint32_t half, uint32_t i) {
+  const auto saved = [&](uint32_t half, uint32_t i) __attribute__((always_inline)) {
     return buffer<float>(args, Operand::saved) +
            (((uint64_t)(uint32_t)slot[first] * 2 + half) * dim(args, symbol::SsmDeltaNet::k) + i) *
                (columns + 2 * c.n_v_heads);
@@ -62,7 +67,7 @@ ZRT_KERNEL(ssm_delta_net, 32) {
   each_row(c.k_dim, [&](uint32_t i) { state[i] = i < c.k_dim && !is_new ? stored[i * c.v_dim] : 0.0f; });
   const float q_scale = exact::rsqrt((float)c.k_dim);
   // Applies a token to the state, and returns this lane's value of y.
-  const auto apply = [&](const float* x, float raw_beta, float raw_alpha) {
+  const auto apply = [&](const float* x, float raw_beta, float raw_alpha) __attribute__((always_inline)) {
     const float *xq = x + key_head * c.k_dim, *xk = xq + keys, *v = x + 2 * keys + h * c.v_dim;
     const auto q_at = [&](uint32_t i) { return xq[i]; };
     const auto k_at = [&](uint32_t i) { return xk[i]; };
