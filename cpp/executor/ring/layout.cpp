@@ -8,14 +8,24 @@
 #include <optional>
 #include <set>
 
+#include "arch/builder.h"
 #include "mem/placement.h"
 
 namespace zinc_rt {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
-// How the names of buffers begin that hold the saved inputs of guessed tokens (arch/builder.h).
-constexpr std::string_view kSavedBuffers = "state.saved_";
+
+// The name of a state buffer without the prefix of its class, as arch::Builder::state() takes it.
+std::string_view state_name(const ir::Buffer& buffer) {
+  return std::string_view(buffer.name).substr(ir::name_prefix(ir::BufferClass::kState).size());
+}
+bool is_slot_table(const ir::Buffer& buffer) {
+  return state_name(buffer) == arch::kSlotTable;
+}
+bool holds_saved_inputs(const ir::Buffer& buffer) {
+  return state_name(buffer).starts_with(arch::kSavedInputs);
+}
 
 // Places a buffer at the end of a region, which grows. A buffer that was placed before is not placed again.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
@@ -58,8 +68,8 @@ bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
 }  // namespace
 
 bool is_copied_state(const ir::Buffer& buffer) {
-  return buffer.buffer_class == ir::BufferClass::kState && !is_paged(buffer) && buffer.name != kSlotTableBuffer &&
-         !buffer.name.starts_with(kSavedBuffers);
+  return buffer.buffer_class == ir::BufferClass::kState && !is_paged(buffer) && !is_slot_table(buffer) &&
+         !holds_saved_inputs(buffer);
 }
 
 std::string weight_class(const std::string& buffer_name) {
@@ -105,9 +115,9 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
             append(layout, ring, "output_ring", buffer, options.limits);
           break;
         case ir::BufferClass::kState:
-          if (buffer.name == kSlotTableBuffer) {
+          if (is_slot_table(buffer)) {
             append(layout, slot_table, "slot_table", buffer, options.limits);
-          } else if (buffer.name.starts_with(kSavedBuffers)) {
+          } else if (holds_saved_inputs(buffer)) {
             append(layout, saved, "saved_inputs", buffer, options.limits);
           } else if (!is_paged(buffer)) {
             append(layout, recurrent, "recurrent_state", buffer, options.limits);

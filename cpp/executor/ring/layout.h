@@ -45,8 +45,6 @@ inline constexpr std::string_view kWholePages = "state.kv_pages";
 inline bool is_paged(const ir::Buffer& buffer) {
   return buffer.name.starts_with("state.kv_");
 }
-// The slot table (kernels/common/slot_field.h).
-inline constexpr std::string_view kSlotTableBuffer = "state.slot_table";
 // Returns whether a state buffer is copied between slots and checkpoints. It then has an entry for each of both. The
 // slot table and the saved inputs of guessed tokens have entries for slots alone.
 bool is_copied_state(const ir::Buffer& buffer);
