@@ -87,6 +87,16 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
                          c.ssm_k_heads, c.ssm_k_dim, c.ssm_v_heads, c.ssm_inner_dim, c.ssm_conv_width));
     return b.finish();
   }
+  // Some publishers put the block for multi-token prediction in a file of its own, with the architecture and the
+  // metadata of the model.
+  if (c.n_mtp_layers > 0 && !b.has_tensor("blk.0.attn_norm.weight") &&
+      b.has_tensor(fmt::format("blk.{}.attn_norm.weight", c.n_layers))) {
+    b.refuse(
+        fmt::format("the file has block {} alone, for multi-token prediction, of {} blocks: it goes with the "
+                    "model's own file, which runs without it",
+                    c.n_layers, c.n_layers + c.n_mtp_layers));
+    return b.finish();
+  }
   const BufferId hidden = embed_tokens(b, 1.0f);
   const Rope rope = config_rope(b, true);
   for (std::uint32_t layer = 0; layer < c.n_layers; ++layer) {

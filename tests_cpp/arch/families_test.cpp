@@ -1,6 +1,7 @@
 // What holds for every family: which tensors it wants and that it names the one which is wrong, that its graph
 // verifies, and what its layers are made of. Their logits are tested against independent ones in
 // tests_py/test_fixtures.py.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 #include "ir/op_rules.h"
 #include "ir/verify.h"
 #include "tests_cpp/base/fixtures.h"
+#include "tests_cpp/model/gguf_builder.h"
+#include "tests_cpp/model/model_folder.h"
 
 namespace zinc_rt::arch {
 namespace {
@@ -237,6 +240,43 @@ TEST(Rope, Yarn) {
   c.rope_scaling_type = "linear";
   EXPECT_DOUBLE_EQ(scaled_rope_angles(c, none).inverse_frequencies[5], plain.inverse_frequencies[5] / 4);
   EXPECT_EQ(scaled_rope_angles(c, none).magnitude, 1);
+}
+
+// A file mtp-NAME.gguf has the metadata of its model, and the tensors of the prediction block alone.
+TEST(MtpBlockAlone, IsRefusedByName) {
+  gguf::GgufBuilder file;
+  file.add_string("general.architecture", "qwen35").add_string("general.name", "mtp-tiny");
+  for (const auto& [key, value] : {std::pair("block_count", 5),
+                                   {"nextn_predict_layers", 1},
+                                   {"context_length", 64},
+                                   {"embedding_length", 32},
+                                   {"feed_forward_length", 64},
+                                   {"attention.head_count", 4},
+                                   {"attention.head_count_kv", 2},
+                                   {"attention.key_length", 8},
+                                   {"attention.value_length", 8},
+                                   {"full_attention_interval", 4},
+                                   {"ssm.conv_kernel", 4},
+                                   {"ssm.group_count", 2},
+                                   {"ssm.time_step_rank", 4},
+                                   {"ssm.state_size", 8},
+                                   {"ssm.inner_size", 32}})
+    file.add_u32(fmt::format("qwen35.{}", key), static_cast<std::uint32_t>(value));
+  file.add_f32("qwen35.attention.layer_norm_rms_epsilon", 1e-6f);
+  file.add_string("tokenizer.ggml.model", "gpt2");
+  file.add_array("tokenizer.ggml.tokens", gguf::ValueType::kString, std::vector<std::string>{"a", "b"});
+  const auto add = [&](const std::string& tensor, const std::vector<std::uint64_t>& dims) {
+    file.add_tensor(tensor, 0, dims, 4 * dims[0] * (dims.size() > 1 ? dims[1] : 1));
+  };
+  add("token_embd.weight", {32, 2});
+  add("output_norm.weight", {32});
+  add("blk.4.attn_norm.weight", {32});
+  add("blk.4.nextn.eh_proj.weight", {64, 32});
+  const std::string path = model_folder() + "/mtp-tiny.gguf";
+  gguf::write_file(path, file.build());
+  const auto p = prepare(path, {});
+  ASSERT_FALSE(p);
+  EXPECT_THAT(p.error().message, HasSubstr("block 4 alone, for multi-token prediction, of 5 blocks"));
 }
 
 }  // namespace
