@@ -1,6 +1,10 @@
 #include "base/json_number.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace zinc_rt {
@@ -44,6 +48,21 @@ void append(std::string& out, const Json& value, const JsonLayout& layout) {
   }
 }
 
+// Tells the two kinds of numbers apart that no double can hold and for which from_chars reports the same error: true if
+// the number is too large, false if it is too close to 0. Both are so by hundreds of digits.
+bool is_large(std::string_view number) {
+  const auto end = std::min(number.find_first_of("eE"), number.size());
+  const auto digits = number.substr(0, end);
+  const auto point = static_cast<std::int64_t>(std::min(digits.find('.'), digits.size()));
+  const auto first = static_cast<std::int64_t>(digits.find_first_of("123456789"));
+  auto exponent = number.substr(std::min(end + 1, number.size()));
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int64_t power = 0;
+  const auto read = std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);
+  if (read.ec == std::errc::result_out_of_range) return !exponent.starts_with('-');
+  return power > first - point;
+}
+
 }  // namespace
 
 Json kept_number(std::string_view text) {
@@ -74,11 +93,7 @@ double number_value(std::string_view number) {
   double value = 0;
   const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
   if (read.ec != std::errc::result_out_of_range) return value;
-  // from_chars reports the same error for a number that is too large and for one that is too close to 0. If the number
-  // is read as long double, the two cases differ: the conversion to double returns infinity or 0.
-  long double wide = 0;
-  std::from_chars(number.data(), number.data() + number.size(), wide);
-  return static_cast<double>(wide);
+  return std::copysign(is_large(number) ? std::numeric_limits<double>::infinity() : 0, number[0] == '-' ? -1 : 1);
 }
 
 std::string dump_json(const Json& value, const JsonLayout& layout) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "base/strict_json.h"
 
@@ -50,6 +51,19 @@ TEST(JsonNumber, OrdinaryNumbersStayThose) {
   EXPECT_TRUE(is_kept_number(*read_strict_json("0.50", 1)));
 }
 
+TEST(JsonNumber, BeyondDoublesOnlyTheSizeCounts) {
+  using Text = std::string_view;
+  EXPECT_EQ(number_value(Text("1e5000")), INFINITY);
+  EXPECT_EQ(number_value(Text("-1e5000")), -INFINITY);
+  EXPECT_EQ(number_value(Text("1e99999999999999999999")), INFINITY);
+  EXPECT_EQ(number_value(Text("1e-99999999999999999999")), 0);
+  const std::string nines(400, '9'), zeros(400, '0');
+  EXPECT_EQ(number_value(Text(nines + ".5e+1")), INFINITY);
+  EXPECT_EQ(number_value(Text("0." + zeros + "1")), 0);
+  EXPECT_EQ(number_value(Text("0." + zeros + "1e801")), INFINITY);
+  EXPECT_EQ(number_value(Text("0." + zeros + "1e401")), 1);
+}
+
 TEST(JsonNumber, IsWorthWhatItsTextSays) {
   const auto worth = [](const char* text) { return number_value(*read_strict_json(text, 1)); };
   EXPECT_EQ(worth("0.10"), 0.1);
@@ -58,6 +72,7 @@ TEST(JsonNumber, IsWorthWhatItsTextSays) {
   EXPECT_EQ(worth("1E400"), INFINITY);
   EXPECT_EQ(worth("-1E400"), -INFINITY);
   EXPECT_EQ(worth("1e-400"), 0);
+  EXPECT_TRUE(std::signbit(worth("-1e-400")));
   EXPECT_EQ(worth("1e-99999999"), 0);
   EXPECT_TRUE(is_written_whole("-0"));
   EXPECT_FALSE(is_written_whole("1.0"));
