@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
-#include "base/read_number.h"
+#include "base/files.h"
+#include "base/platform/descriptors.h"
 
 namespace zinc_rt {
 namespace {
@@ -24,32 +24,16 @@ bool is_written_directly(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
-// Returns the descriptor of this process that the path stands for, such as 1 for /dev/stdout. Returns -1 if it stands
-// for none.
-int descriptor_of(std::filesystem::path path) {
-  constexpr int kMaxLinks = 40;
-  const auto own = "/proc/" + std::to_string(::getpid()) + "/fd";
-  std::error_code error;
-  for (int i = 0; i < kMaxLinks; ++i) {
-    if (std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", error) == own) {
-      int fd = -1;
-      const std::string name = path.filename();
-      return read_number(name, fd) ? fd : -1;
-    }
-    if (!std::filesystem::is_symlink(path, error)) return -1;
-    path = path.parent_path() / std::filesystem::read_symlink(path, error);
-  }
-  return -1;
-}
-
 // Returns the path to which links lead, even if no file exists there yet.
 std::string target_of(const std::string& path) {
   constexpr int kMaxLinks = 40;  // Linux follows at most this many links
-  std::filesystem::path target = path;
-  std::error_code ignored;
-  for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(target, ignored); ++i)
-    target = target.parent_path() / std::filesystem::read_symlink(target, ignored);
-  return target.string();
+  std::string target = path;
+  for (int i = 0; i < kMaxLinks; ++i) {
+    auto next = link_target(target);
+    if (next.empty()) break;
+    target = std::move(next);
+  }
+  return target;
 }
 
 }  // namespace
@@ -59,7 +43,7 @@ Result<OutputFile> OutputFile::create(std::string path, FileAccess access) {
   // The descriptor is duplicated, because opening the path would start to write at the file's first byte, over existing
   // data.
   if (const int fd = descriptor_of(path); fd >= 0) {
-    file.fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    file.fd_ = duplicate_descriptor(fd);
     if (file.fd_ < 0)
       return fail(StatusCode::kUnavailable, "[output_file] cannot write {}: {}", path, std::strerror(errno));
     file.path_ = std::move(path);
@@ -74,7 +58,7 @@ Result<OutputFile> OutputFile::create(std::string path, FileAccess access) {
   const auto& opened = file.part_path_.empty() ? file.path_ : file.part_path_;
   const bool is_private = access == FileAccess::kOwnerOnly && !file.part_path_.empty();
   file.fd_ = ::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, is_private ? 0600 : 0666);
-  if (file.fd_ < 0 || (is_private && ::fchmod(file.fd_, 0600) != 0)) {
+  if (file.fd_ < 0 || (is_private && !make_owner_only(file.fd_))) {
     const auto code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable;
     return fail(code, "[output_file] cannot create {}: {}", opened, std::strerror(errno));
   }

@@ -2,20 +2,17 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/platform/output_stream.h"
 
 namespace zinc_rt {
 namespace {
@@ -28,7 +25,7 @@ std::atomic<bool> is_waiting_limited{false}, is_stuck{false};
 // Discards the text in the buffer after a failed write. A later flush would print it in the middle of other text, or
 // fail again.
 void drop_buffered() {
-  __fpurge(stdout);
+  discard_buffer(stdout);
   std::clearerr(stdout);
 }
 
@@ -37,31 +34,6 @@ void lose(int why) {
   lost_why.compare_exchange_strong(nothing, why == 0 ? EIO : why);
   drop_buffered();
 }
-
-// Blocks SIGPIPE in the calling thread while the object lives. Writing to a pipe without a reader sends this signal,
-// which would end a process that does not handle it.
-class WithoutPipeSignal {
- public:
-  WithoutPipeSignal() {
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~WithoutPipeSignal() {
-    constexpr timespec kNow{};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &kNow);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
-  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
-
- private:
-  sigset_t pipe_, before_;
-  bool was_pending_;
-};
 
 // Waits until standard error can be written. Returns false if the message has waited for its full time.
 bool is_ready() {
@@ -77,23 +49,22 @@ bool is_ready() {
 }  // namespace
 
 void write_out(std::string_view text) noexcept {
-  const WithoutPipeSignal guard;
+  const PipeSignalBlock guard;
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) lose(errno);
 }
 
 void write_err(std::string_view text) noexcept {
-  const WithoutPipeSignal guard;
+  const PipeSignalBlock guard;
   while (!text.empty() && is_ready()) {
-    // PIPE_BUF bytes are written at a time, because a pipe that is ready accepts that many without blocking.
-    const auto n = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(PIPE_BUF, text.size()));
+    const auto n = ::write(STDERR_FILENO, text.data(), std::min(pipe_bytes(), text.size()));
     if (n < 0 && errno != EINTR && errno != EAGAIN) return;
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
   }
 }
 
 void announce(std::string_view text) noexcept {
-  const WithoutPipeSignal guard;
+  const PipeSignalBlock guard;
   if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() || std::fflush(stdout) != 0) drop_buffered();
 }
 
@@ -106,7 +77,7 @@ void vprint(void (*write)(std::string_view) noexcept, fmt::string_view format, f
 }
 
 Status output_status() {
-  const WithoutPipeSignal guard;
+  const PipeSignalBlock guard;
   errno = 0;
   if (std::fflush(stdout) != 0) lose(errno);
   if (std::ferror(stdout) != 0) lose(EIO);

@@ -25,7 +25,7 @@ struct Processors {
   // Returns how many threads to use for work that keeps a core's arithmetic units busy: one per core, because a second
   // thread on a core gains nothing there.
   int n_threads() const;
-  // Returns the facts behind n_threads() for messages, such as "2 threads: 4 processors in the affinity mask, 2 cores,
+  // Returns the facts behind n_threads() for messages, such as "2 threads: 4 usable processors, 2 cores,
   // quota of 2.5 processors".
   std::string explain() const;
 };

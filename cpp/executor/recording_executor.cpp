@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <new>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "model/fingerprint.h"
 #include "zinc_rt/version.h"
@@ -16,9 +16,7 @@ namespace {
 
 StepLogHeader header_of(const Executor& executor, bool has_all_logits) {
   const ExecutorInfo& info = executor.info();
-  std::error_code ignored;
-  const auto path = std::filesystem::absolute(executor.weights().path(), ignored);
-  return {.model = path.string(),
+  return {.model = absolute_path(executor.weights().path()),
           .model_name = executor.config().name,
           .fingerprint = fingerprint(executor.weights()),
           .model_bytes = executor.weights().total_bytes(),

@@ -1,17 +1,15 @@
 #include "ring/host_memory.h"
 
-#include <sys/mman.h>
-
 #include "base/error.h"
+#include "base/platform/host_pages.h"
 #include "base/platform/machine_memory.h"
 
 namespace zinc_rt::ring {
 
-void HostObject::Unmap::operator()(std::byte* memory) const {
-  ::munmap(memory, bytes);
+void HostObject::Free::operator()(std::byte* memory) const {
+  free_pages(memory, bytes);
 }
 
-// The kernel provides zeroed pages, and a page takes physical memory only once it is touched.
 Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[ring] a buffer object of 0 bytes");
   // The kernel does not count pages that are only reserved. So a plan that cannot fit is refused here, before it is
@@ -20,12 +18,11 @@ Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes > machine || allocated_ > machine - bytes)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes, {} in use of the machine's {}", bytes,
                 allocated_, machine);
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
+  std::byte* memory = allocate_pages(bytes);
+  if (memory == nullptr)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes of host memory, {} in use", bytes, allocated_);
   allocated_ += bytes;
-  return add({{static_cast<std::byte*>(memory), HostObject::Unmap{bytes}}, static_cast<std::byte*>(memory), bytes},
-             heap);
+  return add({{memory, HostObject::Free{bytes}}, memory, bytes}, heap);
 }
 
 Result<Buffer> HostMemory::import_host(std::span<const std::byte> memory) {
@@ -53,8 +50,7 @@ void HostMemory::mark_packed(const Buffer& buffer) {
   HostObject& object = at(buffer.id);
   if (object.packed) return;
   object.packed = true;
-  // Large pages are faster. The call is only a hint to the kernel, so its result is ignored.
-  if (object.owned) ::madvise(object.data, object.bytes, MADV_HUGEPAGE);
+  if (object.owned) prefer_large_pages(object.data, object.bytes);
 }
 
 }  // namespace zinc_rt::ring

@@ -12,11 +12,11 @@
 namespace zinc_rt::ring {
 
 struct HostObject {
-  struct Unmap {
+  struct Free {
     std::uint64_t bytes;
     void operator()(std::byte* memory) const;
   };
-  std::unique_ptr<std::byte, Unmap> owned;  // the object's memory; null if it was imported
+  std::unique_ptr<std::byte, Free> owned;  // the object's memory; null if it was imported
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
   bool packed = false;

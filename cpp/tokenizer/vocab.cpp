@@ -10,7 +10,7 @@ namespace zinc_rt {
 namespace {
 
 std::uint32_t hash_of(std::string_view text) {
-  const std::size_t hash = std::hash<std::string_view>{}(text);
+  const std::uint64_t hash = std::hash<std::string_view>{}(text);  // std::size_t has 32 bits on some systems
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 

@@ -1,7 +1,6 @@
 // The part of `zinc-rt bench` that runs with --roofline. It compares the bytes and operations of a step with the rates
 // at which this machine reads memory and multiplies bytes, measured in the same run. The read test sums 64-bit words,
 // which costs the processor less than plain loads.
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/platform/host_pages.h"
 #include "base/thread_pool.h"
 #include "ring/cpu/kernel_sets.h"
 #include "tools/bench.h"
@@ -28,24 +28,21 @@ constexpr double kLeastSeconds = 0.05;       // per sample; passes are repeated 
 // WordBuffer is zeroed memory. It uses large pages if the system has them.
 class WordBuffer {
  public:
-  explicit WordBuffer(std::uint64_t bytes) : bytes_(bytes) {
-    memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-#ifdef MADV_HUGEPAGE
-    if (memory_ != MAP_FAILED) madvise(memory_, bytes, MADV_HUGEPAGE);
-#endif
+  explicit WordBuffer(std::uint64_t bytes) : bytes_(bytes), memory_(allocate_pages(bytes)) {
+    if (memory_ != nullptr) prefer_large_pages(memory_, bytes);
   }
   ~WordBuffer() {
-    if (memory_ != MAP_FAILED) munmap(memory_, bytes_);
+    if (memory_ != nullptr) free_pages(memory_, bytes_);
   }
   WordBuffer(const WordBuffer&) = delete;
   WordBuffer& operator=(const WordBuffer&) = delete;
 
-  bool is_there() const { return memory_ != MAP_FAILED; }
-  std::span<std::uint64_t> words() const { return {static_cast<std::uint64_t*>(memory_), bytes_ / 8}; }
+  bool is_there() const { return memory_ != nullptr; }
+  std::span<std::uint64_t> words() const { return {reinterpret_cast<std::uint64_t*>(memory_), bytes_ / 8}; }
 
  private:
   std::uint64_t bytes_;
-  void* memory_;
+  std::byte* memory_;
 };
 
 std::uint64_t sum_words(std::span<const std::uint64_t> words) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/gpus.h"
 #include "base/options.h"
+#include "base/platform/gpus.h"
 #include "base/print.h"
 #include "executor/registry.h"
 #include "hub/store.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/gpus.h"
 #include "base/options.h"
+#include "base/platform/gpus.h"
 #include "base/print.h"
 #include "base/processors.h"
 #include "executor/registry.h"

@@ -330,7 +330,10 @@ ZRT_SIMD LanePairs load_pairs(const float* p) {
   return x;
 }
 ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
-  for (int i = 0; i < 4; ++i) vst2q_f32(p + 8 * i, {{x.first.q[i], x.second.q[i]}});
+  for (int i = 0; i < 4; ++i) {
+    const float32x4x2_t two{{x.first.q[i], x.second.q[i]}};  // named, because clang's vst2q_f32 is a macro
+    vst2q_f32(p + 8 * i, two);
+  }
 }
 
 // The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:

@@ -1,5 +1,4 @@
-#include <sys/auxv.h>
-
+#include "base/platform/processor_access.h"
 #include "kernels/cpu_simd/dots_neon.h"
 // The dots header comes first, because the body uses its names.
 #include "kernels/cpu_simd/linear_body.h"
@@ -8,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 
 bool has_neon_dotprod() {
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  return has_arm_dot_products();
 }
 
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {

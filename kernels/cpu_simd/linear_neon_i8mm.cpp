@@ -1,5 +1,4 @@
-#include <sys/auxv.h>
-
+#include "base/platform/processor_access.h"
 #include "kernels/cpu_simd/dots_neon.h"
 // The dots header comes first, because the body uses its names.
 #include "kernels/cpu_simd/linear_body.h"
@@ -8,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 
 bool has_neon_i8mm() {
-  return has_neon_dotprod() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+  return has_neon_dotprod() && has_arm_int8_matrices();
 }
 
 bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {

@@ -93,7 +93,7 @@ TEST(Processors, BoundsAreCoresAndQuota) {
   limited.quota = 6;
   EXPECT_EQ(limited.n_usable(), 6);
   EXPECT_EQ(limited.n_threads(), 4);
-  EXPECT_EQ(limited.explain(), "4 threads: 8 processors in the affinity mask, 4 cores, quota of 6 processors");
+  EXPECT_EQ(limited.explain(), "4 threads: 8 usable processors, 4 cores, quota of 6 processors");
   EXPECT_THAT(processors.explain(), HasSubstr("no quota"));
 }
 

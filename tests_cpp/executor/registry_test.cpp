@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/gpus.h"
+#include "base/platform/gpus.h"
 
 namespace zinc_rt {
 namespace {

@@ -18,4 +18,9 @@ bool survives(bool (*test)());
 // processes. Returns false if the system refuses.
 bool allow_tile_registers();
 
+// Return whether a 64-bit ARM processor has the instructions sdot and udot, and smmla and ummla (FEAT_DotProd and
+// FEAT_I8MM). They return false on other processors.
+bool has_arm_dot_products();
+bool has_arm_int8_matrices();
+
 }  // namespace zinc_rt

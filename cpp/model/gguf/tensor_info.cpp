@@ -53,13 +53,13 @@ constexpr std::array kTypes = std::to_array<FileTensorType>({
 }  // namespace
 
 const FileTensorType* find_tensor_type(std::uint32_t number) {
-  const auto* row = std::ranges::find(kTypes, number, &FileTensorType::number);
-  return row == kTypes.end() ? nullptr : row;
+  const auto row = std::ranges::find(kTypes, number, &FileTensorType::number);
+  return row == kTypes.end() ? nullptr : &*row;
 }
 
 const FileTensorType* find_tensor_type(DType dtype) {
-  const auto* row = std::ranges::find(kTypes, std::optional(dtype), &FileTensorType::dtype);
-  return row == kTypes.end() ? nullptr : row;
+  const auto row = std::ranges::find(kTypes, std::optional(dtype), &FileTensorType::dtype);
+  return row == kTypes.end() ? nullptr : &*row;
 }
 
 }  // namespace zinc_rt::gguf

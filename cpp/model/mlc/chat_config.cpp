@@ -43,13 +43,13 @@ std::string names_of(const Row (&rows)[N], std::string_view Row::* name) {
 
 Status read_family(const Fields& root, ChatConfig& c) {
   ZRT_TRY(c.model_type, root.string("model_type"));
-  const auto* family = std::ranges::find(kFamilies, c.model_type, &FamilyRow::model_type);
+  const auto family = std::ranges::find(kFamilies, c.model_type, &FamilyRow::model_type);
   if (family == std::end(kFamilies))
     return fail(StatusCode::kUnavailable, "[mlc] {}: needs one of {}, {} there", root.at("model_type"),
                 names_of(kFamilies, &FamilyRow::model_type), gguf::quoted(c.model_type));
   c.architecture = family->architecture;
   ZRT_TRY(c.quantization, root.string("quantization"));
-  const auto* quantization = std::ranges::find(kQuantizations, c.quantization, &QuantizationRow::name);
+  const auto quantization = std::ranges::find(kQuantizations, c.quantization, &QuantizationRow::name);
   if (quantization == std::end(kQuantizations))
     return fail(StatusCode::kUnavailable, "[mlc] {}: needs one of {}, {} there", root.at("quantization"),
                 names_of(kQuantizations, &QuantizationRow::name), gguf::quoted(c.quantization));

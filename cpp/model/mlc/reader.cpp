@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/thread_pool.h"
@@ -30,7 +31,7 @@ constexpr std::size_t kAlignment = 64;  // alignment of each tensor in memory, i
 
 std::string index_path(const std::string& folder) {
   for (const char* name : kIndexNames)
-    if (const auto path = folder + "/" + name; std::filesystem::exists(path)) return path;
+    if (const auto path = folder + "/" + name; is_there(path)) return path;
   return "";
 }
 
@@ -71,11 +72,10 @@ class Reader {
   explicit Reader(std::string folder) : folder_(std::move(folder)) {}
 
   Result<gguf::Metadata> metadata() {
-    std::error_code error;
-    if (!std::filesystem::is_directory(folder_, error))
+    if (!zinc_rt::is_folder(folder_))
       return fail(StatusCode::kNotFound, "[mlc] {}: needs a folder, none there", folder_);
     for (const char* name : {"mlc-chat-config.json", "tokenizer.json"})
-      if (!std::filesystem::exists(folder_ + "/" + name, error))
+      if (!is_there(folder_ + "/" + name))
         return fail(StatusCode::kNotFound, "[mlc] {}: a model's folder needs {}, not there", folder_, name);
     gguf::Metadata out;
     out.set_place(folder_);
@@ -86,7 +86,7 @@ class Reader {
     ZRT_CHECK_OK(add_model_keys(config_, name.filename().string(), out));
     TokenizerFiles files{folder_, {}, {}};
     ZRT_TRY(files.tokenizer, read_text(folder_ + "/tokenizer.json"));
-    if (std::filesystem::exists(folder_ + "/tokenizer_config.json")) {
+    if (is_there(folder_ + "/tokenizer_config.json")) {
       ZRT_TRY(files.config, read_text(folder_ + "/tokenizer_config.json"));
     }
     ZRT_CHECK_OK(add_tokenizer(files, config_, out));
@@ -173,7 +173,7 @@ class Reader {
     constexpr std::string_view kAdvice = "index and shards must be of one version: take all files from one place anew";
     for (const Shard& shard : index_.shards) {
       const std::string path = folder_ + "/" + shard.file;
-      if (!std::filesystem::exists(path))
+      if (!is_there(path))
         return fail(StatusCode::kNotFound, "[mlc] {}: shard {} of {} bytes needed, not there", folder_, shard.file,
                     shard.n_bytes);
       ZRT_TRY(MappedFile mapped, MappedFile::open(path));
@@ -306,8 +306,7 @@ class Reader {
 }  // namespace
 
 bool is_folder(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error);
+  return zinc_rt::is_folder(path);
 }
 
 Result<Weights::Source> read_folder(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/platform/this_thread.h"
+#include "base/platform/threads.h"
 #include "kernels/cpu/quant/panels.h"
 #include "ring/cpu/cpu_table.h"
 
@@ -34,6 +35,7 @@ CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fa
       table_(make_cpu_table()),
       pool_(threads > 0 ? threads : usable_threads()),
       lds_(static_cast<std::size_t>(pool_.n_threads())) {
+  if (!kHasThreads) return;
   thread_ = std::thread([this] {
     name_thread("zrt-ring-cpu");
     run_queue();
@@ -46,7 +48,7 @@ CpuRing::~CpuRing() {
     stop_ = true;
   }
   submitted_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 Status CpuRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
@@ -168,6 +170,10 @@ Result<Fence> CpuRing::submit(const Submission& submission) {
 Status CpuRing::wait(Fence fence) {
   std::unique_lock lock(mutex_);
   ZRT_CHECK_OK(check_fence("t_cpu", fence, last_fence_));
+  if (!kHasThreads) {
+    while (retired_fence_ < fence.value) execute_first(lock);
+    return {};
+  }
   retired_.wait(lock, [&] { return retired_fence_ >= fence.value; });
   return {};
 }
@@ -177,15 +183,19 @@ void CpuRing::run_queue() {
   for (;;) {
     submitted_.wait(lock, [&] { return stop_ || first_ != nullptr; });
     if (first_ == nullptr) return;
-    Work& work = *first_;
-    first_ = work.next;
-    lock.unlock();
-    execute(work);
-    lock.lock();
-    retired_fence_ = work.fence;
-    give_back(work);
+    execute_first(lock);
     retired_.notify_all();
   }
+}
+
+void CpuRing::execute_first(std::unique_lock<std::mutex>& lock) {
+  Work& work = *first_;
+  first_ = work.next;
+  lock.unlock();
+  execute(work);
+  lock.lock();
+  retired_fence_ = work.fence;
+  give_back(work);
 }
 
 // Executes a submission. Packets run one after another in their order, which satisfies every edge.

@@ -1,5 +1,5 @@
 // CpuRing is the ring of T-CPU. It walks the packets on a thread of its own and runs each dispatch's workgroups on a
-// thread pool.
+// thread pool. Where the system has no threads, wait() does all of this.
 #pragma once
 
 #include <condition_variable>
@@ -70,6 +70,9 @@ class CpuRing final : public Ring {
   Status fill(Work& work) const;
   void give_back(Work& work);
   void run_queue();
+  // Takes the first submission out of the queue and executes it. `lock` holds mutex_ before and after. REQUIRES: the
+  // queue is not empty.
+  void execute_first(std::unique_lock<std::mutex>& lock);
   void execute(const Work& work);
 
   const cpu::KernelSet& set_;

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -52,6 +53,22 @@ bool allow_tile_registers() {
 #if defined(__x86_64__)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM; the bit of tile data in XCR0
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool has_arm_dot_products() {
+#if defined(__aarch64__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+  return false;
+#endif
+}
+
+bool has_arm_int8_matrices() {
+#if defined(__aarch64__)
+  return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
 #else
   return false;
 #endif

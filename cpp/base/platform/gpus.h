@@ -1,5 +1,5 @@
 // Lists the GPUs for which the Linux kernel has a driver, including those that this build cannot use. Messages use the
-// list to say that a GPU is present but not supported.
+// list to say that a GPU is present but not supported. On other systems the list is empty.
 // Thread rule: any thread.
 #pragma once
 

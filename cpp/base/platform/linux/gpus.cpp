@@ -1,4 +1,4 @@
-#include "base/gpus.h"
+#include "base/platform/gpus.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,0 +1,48 @@
+#include "base/platform/processor_access.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/platform/macos/system_number.h"
+
+namespace zinc_rt {
+std::vector<int> usable_processors() {
+  std::vector<int> ids;
+  const auto n = static_cast<int>(std::max<std::uint64_t>(1, system_number("hw.logicalcpu")));
+  for (int id = 0; id < n; ++id) ids.push_back(id);
+  return ids;
+}
+
+bool survives(bool (*test)()) {
+  const pid_t child = fork();
+  if (child < 0) return false;
+  if (child == 0) {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (const int deadly : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) signal(deadly, SIG_DFL);
+    _exit(test() ? 0 : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool allow_tile_registers() {
+  return false;
+}
+
+bool has_arm_dot_products() {
+  return system_number("hw.optional.arm.FEAT_DotProd") != 0;
+}
+
+bool has_arm_int8_matrices() {
+  return system_number("hw.optional.arm.FEAT_I8MM") != 0;
+}
+
+}  // namespace zinc_rt
