@@ -6,4 +6,10 @@ if [ -z "${CCACHE_DIR:-}" ] && mkdir -p "$root/.cache/ccache" 2>/dev/null && [ -
   export CCACHE_DIR="$root/.cache/ccache"
 fi
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
+case $2 in
+  */cmake/zig/c++)
+    # A script, of which ccache would look at the time alone. It is itself and the version of the compiler that it calls.
+    export CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK="string:$(cat "$2") $("$2" zig-version)"
+    ;;
+esac
 exec "$@"

@@ -16,6 +16,8 @@ TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-cont
 AMD_PACKAGES=(clang-22 lld-22 libllvm22)
 # For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
 ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
+# For WebAssembly: the C and C++ libraries of clang's target wasm32-wasi. macOS needs Python's package ziglang.
+WASM_PACKAGES=(clang-22 lld-22 wasi-libc libc++-22-dev-wasm32 libc++abi-22-dev-wasm32 libclang-rt-22-dev-wasm32)
 # The Vulkan backend, where a GPU is that no tier takes: to build it, and Mesa's drivers of AMD's and Intel's GPUs.
 VULKAN_PACKAGES=(glslc libvulkan-dev mesa-vulkan-drivers)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)

@@ -91,6 +91,7 @@ TESTS_ALSO = {
     "amx_sim": {"kernels"},
     "amd_sim": {"base", "kernels", "ring"},
     "cuda_sim": {"ring"},
+    "platforms": {"base", "executor"},
     "fuzz": {"base", "model", "jinja", "tokenizer", "output", "grammar", "ir", "kernel", "ring", "executor", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
