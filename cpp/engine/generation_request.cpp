@@ -194,7 +194,7 @@ Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_
                 room.bound);
   };
   if (const auto least = model.tokenizer().least_tokens(text); least > room.tokens) return refuse_length(least);
-  const EncodeLimits limits{.max_tokens = 2 * room.tokens + 64, .cancel = cancel};
+  const EncodeLimits limits{.max_tokens = static_cast<std::size_t>(2 * room.tokens + 64), .cancel = cancel};
   auto ids = model.tokenizer().encode(text, add_special, true, limits, outside);
   if (!ids && ids.error().code == StatusCode::kInvalidArgument) return refuse_length(limits.max_tokens + 1);
   return ids;
