@@ -28,6 +28,8 @@ constexpr Variable kVariables[] = {
      "1: all fused kernels; 0: none; or a list of qkv, gate_up, rope_kv, residual. Never changes a result"},
     {"ZINC_RT_SPECULATE", "auto",
      "tokens that a step may guess for a request: auto, off, or 1 to 32. Never changes a token"},
+    {"ZINC_RT_DRAFT_MODEL", "",
+     "a smaller model of the same vocabulary that guesses tokens: a GGUF file, or as the model. Never changes a token"},
     {"ZINC_RT_AMD_PATH", "",
      "T1: pm4, aql (queues of /dev/kfd) or cs (AMDGPU_CS); empty: the first of them that runs a fence"},
     {"ZINC_RT_PACKET_LOG", "",

@@ -107,6 +107,36 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
   return card;
 }
 
+namespace {
+
+// Adds the regions of a plan to the memory's regions, with `prefix` before their names, and its bytes to the sums.
+void add_plan(const MemoryPlan& plan, std::string_view prefix, ModelMemory& memory) {
+  for (const auto& region : plan.regions)
+    memory.regions.push_back({std::string(prefix) + region.name, std::string(to_string(region.heap)), region.bytes,
+                              region.mapped, region.note});
+  memory.allocated_bytes += plan.allocated_bytes();
+  memory.mapped_bytes += plan.mapped_bytes();
+  for (std::size_t i = 0; const Heap heap : {Heap::kDeviceLocal, Heap::kBar, Heap::kHostVisible}) {
+    if (i == memory.allocated_bytes_by_heap.size()) memory.allocated_bytes_by_heap.emplace_back(to_string(heap), 0);
+    memory.allocated_bytes_by_heap[i++].second += plan.bytes(heap);
+  }
+}
+
+}  // namespace
+
+void add_draft_model(const Executor& draft, ModelCard& card, ModelMemory& memory) {
+  std::uint64_t n_parameters = 0;
+  for (const Tensor& tensor : draft.weights().all()) n_parameters += tensor.n_elements();
+  card.draft_model = {.name = draft.config().name,
+                      .architecture = draft.config().architecture,
+                      .file = draft.weights().path(),
+                      .n_parameters = n_parameters,
+                      .max_context = draft.info().max_context,
+                      .kv_pages = draft.info().n_pages,
+                      .allocated_bytes = draft.plan().allocated_bytes()};
+  add_plan(draft.plan(), "draft.", memory);
+}
+
 ModelMemory make_model_memory(const MemoryPlan& plan, const ExecutorInfo& info) {
   ModelMemory memory{.tier = info.tier,
                      .max_slots = info.max_slots,
@@ -116,14 +146,8 @@ ModelMemory make_model_memory(const MemoryPlan& plan, const ExecutorInfo& info) 
                      .kv_page_bytes = info.page_bytes,
                      .regions = {},
                      .allocated_bytes_by_heap = {},
-                     .allocated_bytes = plan.allocated_bytes(),
-                     .mapped_bytes = plan.mapped_bytes(),
                      .devices = {}};
-  for (const auto& region : plan.regions)
-    memory.regions.push_back(
-        {region.name, std::string(to_string(region.heap)), region.bytes, region.mapped, region.note});
-  for (const Heap heap : {Heap::kDeviceLocal, Heap::kBar, Heap::kHostVisible})
-    memory.allocated_bytes_by_heap.emplace_back(to_string(heap), plan.bytes(heap));
+  add_plan(plan, "", memory);
   return memory;
 }
 

@@ -10,5 +10,7 @@ namespace zinc_rt {
 
 ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer);
 ModelMemory make_model_memory(const MemoryPlan& plan, const ExecutorInfo& info);
+// Adds to both that this draft model guesses for the model.
+void add_draft_model(const Executor& draft, ModelCard& card, ModelMemory& memory);
 
 }  // namespace zinc_rt

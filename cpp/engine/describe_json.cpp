@@ -51,6 +51,14 @@ void add_family_keys(Json& json, const ModelCard& card) {
   add("state_bytes_per_slot", card.state_bytes_per_slot);
   add("n_host_expert_layers", card.n_host_expert_layers);
   add("host_expert_bytes", card.host_expert_bytes);
+  if (card.draft_model)
+    json["draft_model"] = {{"name", card.draft_model->name},
+                           {"architecture", card.draft_model->architecture},
+                           {"file", card.draft_model->file},
+                           {"n_parameters", card.draft_model->n_parameters},
+                           {"max_context", card.draft_model->max_context},
+                           {"kv_pages", card.draft_model->kv_pages},
+                           {"allocated_bytes", card.draft_model->allocated_bytes}};
 }
 
 // Counter connects a counter of ModelStats with its name in JSON.
@@ -67,6 +75,8 @@ constexpr Counter kCounters[] = {
     {"drafts", &ModelStats::drafts},
     {"draft_tokens", &ModelStats::draft_tokens},
     {"accepted_draft_tokens", &ModelStats::accepted_draft_tokens},
+    {"draft_model_steps", &ModelStats::draft_model_steps},
+    {"failed_draft_model_steps", &ModelStats::failed_draft_model_steps},
     {"steps_ahead", &ModelStats::steps_ahead},
     {"running", &ModelStats::running},
     {"waiting", &ModelStats::waiting},

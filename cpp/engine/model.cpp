@@ -7,12 +7,38 @@
 #include "base/options.h"
 #include "base/thread_pool.h"
 #include "engine/card.h"
+#include "engine/draft_model.h"
 #include "engine/options.h"
 
 namespace zinc_rt {
 
+namespace {
+
+// Opens the draft model on each device, if the options name one and allow guesses.
+Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const EngineOptions& chosen,
+                                                           const std::vector<ExecutorOptions>& wanted) {
+  std::vector<std::unique_ptr<Executor>> drafts;
+  if (chosen.draft_model.empty()) return drafts;
+  if (chosen.speculate == "off") {
+    log().info("speculate is off, so the draft model {} is not loaded", chosen.draft_model);
+    return drafts;
+  }
+  for (const ExecutorOptions& one : wanted) {
+    ZRT_TRY(const auto own, draft_options(chosen.draft_model, one));
+    ZRT_TRY(auto draft, open_executor(chosen.draft_model, own));
+    drafts.push_back(std::move(draft));
+  }
+  return drafts;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const EngineOptions& options) {
   ZRT_TRY(const auto wanted, replica_options(options));
+  ZRT_TRY(const auto chosen, with_environment(options));
+  // The draft model is opened first, so that the model's KV pages get what it leaves of the memory.
+  auto drafts = open_drafts(chosen, wanted);
+  if (!drafts) return std::unexpected(about("draft_model", std::move(drafts).error()));
   std::vector<std::unique_ptr<Executor>> executors;
   for (const ExecutorOptions& one : wanted) {
     ZRT_TRY(auto executor, open_executor(path, one));
@@ -22,14 +48,18 @@ Result<std::shared_ptr<Model>> Model::open(const std::string& path, const Engine
   if (wanted.front().arithmetic != info.arithmetic)
     log().info("arithmetic {} was asked for; tier {} has only {} kernels here, which fast allows",
                to_string(wanted.front().arithmetic), info.tier, to_string(info.arithmetic));
-  return make(std::move(executors), options);
+  return make(std::move(executors), options, std::move(*drafts));
 }
 
 Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>> executors,
-                                           const EngineOptions& options) {
+                                           const EngineOptions& options,
+                                           std::vector<std::unique_ptr<Executor>> drafts) {
   if (executors.empty() || executors.size() != options.devices.size())
     return fail(StatusCode::kInvalidArgument, "[engine] {} executors for {} devices", executors.size(),
                 options.devices.size());
+  if (!drafts.empty() && drafts.size() != executors.size())
+    return fail(StatusCode::kInvalidArgument, "[engine] {} executors of a draft model for {} devices", drafts.size(),
+                executors.size());
   const Executor& first = *executors.front();
   auto model = std::make_shared<Model>();
   model->options_ = options;
@@ -57,6 +87,8 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
     log().warn("the vocabulary has {} tokens, the model {} rows", n_vocab, model->config_.vocab_size);
   for (std::int32_t id = 0; id < n_vocab; ++id)
     if (model->tokenizer_->is_end_of_generation(id)) model->end_tokens_.push_back(id);
+  for (std::size_t i = 0; i < drafts.size(); ++i)
+    ZRT_CHECK_OK(check_draft_model(*drafts[i], *executors[i], *model->tokenizer_));
   model->templates_ = ChatTemplates::read(metadata);
   ZRT_CHECK_OK(model->probe_templates());
   model->card_ = make_model_card(first, *model->tokenizer_);
@@ -64,6 +96,7 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
   model->card_.reasoning_format = model->formats_.reasoning()->name;
   model->card_.devices = options.devices;
   model->memory_ = make_model_memory(first.plan(), first.info());
+  if (!drafts.empty()) add_draft_model(*drafts.front(), model->card_, model->memory_);
   for (std::size_t i = 0; i < executors.size(); ++i) {
     const ExecutorInfo& one = executors[i]->info();
     model->info_.n_pages = std::min(model->info_.n_pages, one.n_pages);
@@ -75,7 +108,14 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
                                       .kv_pages = one.n_pages,
                                       .allocated_bytes = executors[i]->plan().allocated_bytes(),
                                       .mapped_bytes = executors[i]->plan().mapped_bytes()});
-    model->replicas_.push_back(std::make_unique<Replica>(options.devices[i], std::move(executors[i])));
+    std::unique_ptr<DraftModel> draft;
+    if (!drafts.empty()) {
+      model->memory_.devices.back().allocated_bytes += drafts[i]->plan().allocated_bytes();
+      model->memory_.devices.back().mapped_bytes += drafts[i]->plan().mapped_bytes();
+      draft = std::make_unique<DraftModel>(std::move(drafts[i]), one.max_slots, model->config_.vocab_size);
+    }
+    model->replicas_.push_back(
+        std::make_unique<Replica>(options.devices[i], std::move(executors[i]), std::move(draft)));
   }
   return model;
 }

@@ -36,9 +36,11 @@ class Model {
  public:
   // Loads the file on all devices that the options name.
   static Result<std::shared_ptr<Model>> open(const std::string& path, const EngineOptions& options);
-  // Builds a model from open executors, one for each entry of options.devices. The model owns them.
+  // Builds a model from open executors, one for each entry of options.devices. The model owns them. `drafts` are the
+  // executors of the draft model, one for each device; empty: no draft model guesses.
   static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,
-                                             const EngineOptions& options);
+                                             const EngineOptions& options,
+                                             std::vector<std::unique_ptr<Executor>> drafts = {});
 
   // Joined holds what all models of an engine share. EngineCore passes it to join().
   struct Joined {

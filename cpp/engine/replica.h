@@ -13,6 +13,7 @@
 
 namespace zinc_rt {
 
+class DraftModel;
 class StepLoop;
 
 // Names a device of a tier. Each device has its own step thread.
@@ -24,7 +25,8 @@ struct DeviceId {
 
 class Replica {
  public:
-  Replica(std::uint32_t device, std::unique_ptr<Executor> executor);
+  // `draft` is null if no draft model guesses for the replica.
+  Replica(std::uint32_t device, std::unique_ptr<Executor> executor, std::unique_ptr<DraftModel> draft = nullptr);
   ~Replica();
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
@@ -38,7 +40,8 @@ class Replica {
   // REQUIRES: the caller holds the step loop's Turn, or the lock of the tenant book.
   bool is_loaded() const { return runner_ != nullptr; }
   ModelRunner& runner() { return *runner_; }
-  StepLoop& loop() { return *loop_; }  // REQUIRES: join() was called
+  const DraftModel* draft() const { return draft_.get(); }  // null if there is none, or the replica is not loaded
+  StepLoop& loop() { return *loop_; }                       // REQUIRES: join() was called
   bool has_no_loop() const { return loop_ == nullptr; }
   // Returns a name for the model's content (model/fingerprint.h). REQUIRES: the caller holds the step loop's Turn; the
   // replica is loaded.
@@ -46,13 +49,14 @@ class Replica {
 
   const DeviceId device;
   const ExecutorInfo info;
-  const std::uint64_t allocated_bytes;
+  const std::uint64_t allocated_bytes;  // with the draft model's
   // Prompt tokens of requests that were sent to this replica but have not reached its scheduler yet.
   std::atomic<std::uint64_t> tokens_on_their_way{0};
 
  private:
   StepLoop* loop_ = nullptr;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<DraftModel> draft_;
   std::unique_ptr<ModelRunner> runner_;
 };
 

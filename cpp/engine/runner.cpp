@@ -9,8 +9,10 @@
 namespace zinc_rt {
 
 ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
-                         std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread)
+                         std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread,
+                         DraftModel* draft)
     : executor_(executor),
+      draft_(draft),
       scheduler_(options, tenants, std::move(all_shares)),
       trace_(timeline, options.n_slots, options.model_id, thread) {
   const std::size_t n_slots = options.n_slots, n_tokens = scheduler_.options().chunk_cap;
@@ -48,6 +50,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   restores_.reserve(n_slots);
   saves_.reserve(n_slots);
   in_slots_.reserve(n_slots);
+  wanted_.reserve(draft != nullptr ? n_slots : 0);
   failed_rows_.reserve(n_slots + n_tokens);
   row_is_real_.reserve(n_slots + n_tokens);
   logits_rows_.reserve(n_slots + n_tokens);
@@ -205,7 +208,7 @@ Status ModelRunner::begin_step(const sched::StepPlan& plan, const StepInput& inp
   return plan.items.empty() ? Status{} : executor_.begin(input);
 }
 
-// Calls use(request, tokens, chance) for each guess of a decoding request, until it returns false. Returns whether it
+// Calls use(request, guess) for each decoding request that may have guesses, until it returns false. Returns whether it
 // never did.
 template <class Use>
 bool ModelRunner::for_guesses(StepListener& listener, const Use& use) {
@@ -214,23 +217,79 @@ bool ModelRunner::for_guesses(StepListener& listener, const Use& use) {
     if (request == nullptr || request->params.speculation.most == 0) continue;
     if (!request->params.speculation.is_fixed && !scheduler_.wants_guesses()) continue;
     if (scheduler_.slots()[slot].state != sched::SlotState::kDecode) continue;
-    const spec::Guess guess = listener.guess(request->params.user);
-    // A tokenizer may have more tokens than there are logits. The tokens without logits can be in a prompt and are
-    // never picked.
-    const auto is_never_picked = [&](std::int32_t id) {
-      return id < 0 || static_cast<std::uint32_t>(id) >= executor_.config().vocab_size;
-    };
-    const auto end = std::ranges::find_if(guess.tokens, is_never_picked);
-    if (!use(*request, std::span<const std::int32_t>(guess.tokens.begin(), end), guess.chance)) return false;
+    if (!use(*request, guess_of(listener, *request))) return false;
   }
   return true;
 }
 
+// Returns the guess that costs no step of a draft model.
+spec::Guess ModelRunner::guess_of(StepListener& listener, const sched::Request& request) const {
+  spec::Guess guess = listener.guess(request.params.user);
+  // A tokenizer may have more tokens than there are logits. The tokens without logits can be in a prompt and are never
+  // picked.
+  const auto is_never_picked = [&](std::int32_t id) {
+    return id < 0 || static_cast<std::uint32_t>(id) >= executor_.config().vocab_size;
+  };
+  guess.tokens = {guess.tokens.begin(), std::ranges::find_if(guess.tokens, is_never_picked)};
+  return guess;
+}
+
+// Notes a decoding request for which the draft model may guess.
+void ModelRunner::want_guess(StepListener& listener, const sched::Request& request, std::size_t n_own,
+                             double own_chance) {
+  // A request with a long answer will probably go on for as long again.
+  constexpr std::uint32_t kShortAnswer = 64;
+  if (draft_ == nullptr || scheduler_.slots()[request.slot].is_held_up) return;
+  const std::uint32_t size = request.tokens.size();
+  wanted_.push_back({.slot = request.slot,
+                     .request = request.id,
+                     .text = request.tokens.ids(),
+                     .is_fixed = request.params.speculation.is_fixed,
+                     .n_own = static_cast<std::uint32_t>(n_own),
+                     .own_chance = own_chance,
+                     .most = scheduler_.most_drafts(request),
+                     .model_chance = listener.chance_of_model(request.params.user),
+                     .n_to_come = std::min(request.n_limit - size, std::max(kShortAnswer, request.n_generated()))});
+}
+
+std::uint32_t ModelRunner::n_decoding() const {
+  std::uint32_t n = 0;
+  const sched::SlotTable& slots = scheduler_.slots();
+  for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
+    n += slots[slot].state == sched::SlotState::kDecode && !slots[slot].is_held_up ? 1 : 0;
+  return n;
+}
+
+// Returns whether the draft model should run before the next step.
+bool ModelRunner::wants_draft_model() {
+  return !wanted_.empty() &&
+         draft_->choose(wanted_, n_decoding(), scheduler_.options().chunk_cap, scheduler_.row_price());
+}
+
+// Proposes guesses for the next step: first those that cost no step of the draft model, then in their place those of
+// the draft model that promise more.
 void ModelRunner::propose_guesses(StepListener& listener) {
-  for_guesses(listener, [&](const sched::Request& request, std::span<const std::int32_t> tokens, double chance) {
-    scheduler_.propose(request.id, tokens, chance);
+  wanted_.clear();
+  for_guesses(listener, [&](const sched::Request& request, const spec::Guess& guess) {
+    scheduler_.propose(request.id, guess.tokens, guess.chance);
+    want_guess(listener, request, request.tokens.n_guessed(), guess.chance);
     return true;
   });
+  Running& next = running_[first_running_];
+  next.has_drafted = wants_draft_model();
+  if (next.has_drafted) propose_model_guesses(listener);
+}
+
+void ModelRunner::propose_model_guesses(StepListener& listener) {
+  busy_us_ += draft_->guess(wanted_, scheduler_.row_price().us(n_decoding()));
+  for (const DraftModel::Wanted& wanted : wanted_) {
+    if (wanted.guess.empty()) continue;
+    const sched::Request& request = *scheduler_.in_slot(wanted.slot);
+    spec::Guess guess = listener.guess_of_model(request.params.user, wanted.guess);
+    const bool is_model = !guess.tokens.empty();
+    if (!is_model) guess = guess_of(listener, request);
+    scheduler_.propose(request.id, guess.tokens, guess.chance, is_model && wanted.is_trial);
+  }
 }
 
 void ModelRunner::look_at_slots(StepListener& listener) {
@@ -267,19 +326,22 @@ bool ModelRunner::plan_step(StepListener& listener, Turn& turn) {
 }
 
 // Begins the step after the one that runs, if that can be planned now. A request with a guess of its next tokens waits
-// for the running step, because guesses are verified from known tokens on.
+// for the running step, because guesses are verified from known tokens on. So it does if the draft model should guess.
 void ModelRunner::begin_ahead(StepListener& listener) {
   if (!running_[first_running_].status) return;
   if (running_[first_running_].is_ahead) look_at_slots(listener);
   if (!scheduler_.may_plan_ahead(now_us())) return;
-  const auto no_guess = [](const sched::Request&, std::span<const std::int32_t> tokens, double) {
-    return tokens.empty();
+  wanted_.clear();
+  const auto no_guess = [&](const sched::Request& request, const spec::Guess& guess) {
+    want_guess(listener, request, 0, 0);
+    return guess.tokens.empty();
   };
-  if (!for_guesses(listener, no_guess)) return;
+  if (!for_guesses(listener, no_guess) || wants_draft_model()) return;
   const sched::StepPlan* plan = scheduler_.plan_ahead(now_us());
   if (plan == nullptr) return;
   Running& next = running_[1 - first_running_];
   next.is_ahead = next.has_items = true;
+  next.has_drafted = false;
   fill(*plan, next.input);
   next.status = begin_step(*plan, next.input);
   n_running_ = 2;
@@ -300,6 +362,7 @@ void ModelRunner::finish_step() {
   const auto used_us = static_cast<double>(executed - started);
   last_end_ = executed;
   busy_us_ += used_us;
+  if (draft_ != nullptr && !step.has_drafted) draft_->note_step(used_us);
   first_running_ = 1 - first_running_;
   --n_running_;
   if (status) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/draft_model.h"
 #include "engine/step_trace.h"
 #include "executor/executor.h"
 #include "sched/scheduler.h"
@@ -48,6 +49,12 @@ class StepListener {
   // Called before a step for each decoding request whose RequestParams::speculation allows guesses. Returns a guess of
   // the request's next tokens, which must stay valid until the next call.
   virtual spec::Guess guess(std::uint64_t) { return {}; }
+  // Returns the probability that a token that a draft model guesses for the request is picked if all tokens before it
+  // were. 0: the request takes no such guess now.
+  virtual double chance_of_model(std::uint64_t) { return 0; }
+  // Called with a draft model's guess, after guess() for the same step. Returns what of it is used, which must stay
+  // valid until the next call. If that is nothing, the runner calls guess() again.
+  virtual spec::Guess guess_of_model(std::uint64_t, std::span<const std::int32_t>) { return {}; }
   // Called before each step is planned, with the `user` of each request that has a slot. is_held_up() is then called
   // for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}
@@ -65,9 +72,11 @@ class StepListener {
 class ModelRunner {
  public:
   // `all_shares` counts the slots of all replicas of the model together; it is null if this is the only replica.
-  // `thread` is the number of the step loop, for the timeline.
+  // `thread` is the number of the step loop, for the timeline. `draft` is null if no draft model guesses; it must
+  // outlive the runner.
   ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
-              std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread);
+              std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread,
+              DraftModel* draft = nullptr);
 
   sched::Scheduler& scheduler() { return scheduler_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
@@ -111,6 +120,11 @@ class ModelRunner {
   struct Running;
   template <class Use>
   bool for_guesses(StepListener& listener, const Use& use);
+  spec::Guess guess_of(StepListener& listener, const sched::Request& request) const;
+  void want_guess(StepListener& listener, const sched::Request& request, std::size_t n_own, double own_chance);
+  std::uint32_t n_decoding() const;
+  bool wants_draft_model();
+  void propose_model_guesses(StepListener& listener);
   void look_at_slots(StepListener& listener);
   void propose_guesses(StepListener& listener);
   bool plan_step(StepListener& listener, Turn& turn);
@@ -134,6 +148,7 @@ class ModelRunner {
                    std::uint32_t rope_variant);
 
   Executor& executor_;
+  DraftModel* const draft_;
   sched::Scheduler scheduler_;
   StepTrace trace_;
   StepInput leased_input_;
@@ -142,7 +157,8 @@ class ModelRunner {
   struct Running {
     StepInput input;
     bool has_items = false, is_ahead = false;
-    Status status;  // of begin_step()
+    bool has_drafted = false;  // the draft model ran before the step
+    Status status;             // of begin_step()
     // When its turn began, and when it was admitted, planned and filled, in us.
     sched::Micros began = 0, admitted = 0, planned = 0, filled = 0;
   };
@@ -154,6 +170,7 @@ class ModelRunner {
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> in_slots_;     // `user` of each request that is in a slot
+  std::vector<DraftModel::Wanted> wanted_;  // the requests for which the draft model may guess
   std::vector<std::uint32_t> failed_rows_;  // output rows whose mask or processor failed
   // row_is_real_[i] tells whether output row i of the step continues the request's own text. It is false if the row
   // follows a wrong guess. judge_rows() fills it.

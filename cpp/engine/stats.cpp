@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/core.h"
+#include "engine/draft_model.h"
 
 namespace zinc_rt {
 namespace {
@@ -21,6 +22,8 @@ ModelStats stats_of(const std::string& name, Replica& replica) {
           .drafts = stats.drafts,
           .draft_tokens = stats.draft_tokens,
           .accepted_draft_tokens = stats.accepted_draft_tokens,
+          .draft_model_steps = replica.draft() ? replica.draft()->n_steps() : 0,
+          .failed_draft_model_steps = replica.draft() ? replica.draft()->n_failed() : 0,
           .steps_ahead = stats.steps_ahead,
           .running = s.n_running(),
           .waiting = s.n_waiting(),
@@ -53,6 +56,8 @@ void add(ModelStats& total, const ModelStats& one) {
   total.drafts += one.drafts;
   total.draft_tokens += one.draft_tokens;
   total.accepted_draft_tokens += one.accepted_draft_tokens;
+  total.draft_model_steps += one.draft_model_steps;
+  total.failed_draft_model_steps += one.failed_draft_model_steps;
   total.steps_ahead += one.steps_ahead;
   total.running += one.running;
   total.waiting += one.waiting;

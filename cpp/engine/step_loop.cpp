@@ -132,6 +132,20 @@ spec::Guess StepLoop::guess(std::uint64_t user) {
   return drafter.forced(mask->guess_forced(drafter.most()), experience);
 }
 
+double StepLoop::chance_of_model(std::uint64_t user) {
+  Generation& g = generations_[user];
+  const auto& mask = g.mask();
+  const bool is_slow = mask && (!mask->is_quick() || mask->is_making());
+  return is_slow ? 0 : g.drafter()->chance_of_model(experience_of(g));
+}
+
+// Returns the draft model's guess up to the first token that the request's grammar does not allow.
+spec::Guess StepLoop::guess_of_model(std::uint64_t user, std::span<const std::int32_t> tokens) {
+  Generation& g = generations_[user];
+  if (const auto& mask = g.mask()) tokens = mask->guess(tokens);
+  return g.drafter()->of_model(tokens, experience_of(g));
+}
+
 // Returns the mask of one output row. The executor calls this while the device computes. The first call of a step
 // computes all quick masks on all threads.
 std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user, std::uint32_t n_guessed) {

@@ -85,6 +85,8 @@ class StepLoop final : public StepListener {
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
   std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user, std::uint32_t n_guessed) override;
   spec::Guess guess(std::uint64_t user) override;
+  double chance_of_model(std::uint64_t user) override;
+  spec::Guess guess_of_model(std::uint64_t user, std::span<const std::int32_t> tokens) override;
   void before_step(std::span<const std::uint64_t> users) override;
   void no_token_left(std::uint64_t user) override;
   void on_logits(std::span<const LogitsRow> rows) override;

@@ -29,8 +29,9 @@ struct ExecutorOptions {
   std::uint32_t device = 0;      // the device's number within the tier
   std::uint32_t n_replicas = 1;  // replicas of the model in this process; they share the host's memory
   std::uint32_t max_slots = 16;
-  // 0: pages for max_slots full contexts, limited by a quarter of memory and by what is free.
+  // 0: pages for max_slots full contexts, limited by a part of memory (kv_part) and by what is free.
   std::uint32_t kv_pages = 0;
+  std::uint32_t kv_part = 4;      // if kv_pages is 0, the pages take at most 1 / kv_part of memory
   std::uint32_t max_context = 0;  // tokens that a slot can hold; 0: the model's context length, at most 32768
   const KvType* kv_type = find_kv_type("f16");  // null: choose_kv_type() decides (sizes.h)
   std::optional<Pooling> pooling;               // empty: the pooling in the model file (choose_pooling, sizes.h)

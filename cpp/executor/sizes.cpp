@@ -27,6 +27,8 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
     return fail(StatusCode::kInvalidArgument, "[executor] max_slots {} is not from 1 to {}", options.max_slots,
                 kMaxSlots);
   s.max_slots = options.max_slots;
+  if (options.kv_part < 1) return fail(StatusCode::kInvalidArgument, "[executor] kv_part 0, 1 or more wanted");
+  s.kv_part = options.kv_part;
   if (options.state_checkpoints > kMaxCheckpoints)
     return fail(StatusCode::kInvalidArgument, "[executor] state_checkpoints {} exceeds {}", options.state_checkpoints,
                 kMaxCheckpoints);
@@ -100,7 +102,8 @@ Status check_kv_type(const KvType& kv, std::string_view tier, const std::functio
 
 std::uint32_t default_pages(const Sizes& sizes, std::uint64_t page_bytes, std::uint64_t memory) {
   const std::uint64_t one_context = sizes.max_context / kPageTokens;
-  const auto pages = std::min(one_context * sizes.max_slots, memory / 4 / std::max<std::uint64_t>(page_bytes, 1));
+  const auto pages =
+      std::min(one_context * sizes.max_slots, memory / sizes.kv_part / std::max<std::uint64_t>(page_bytes, 1));
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(pages, one_context, kMaxPages));
 }
 

@@ -25,6 +25,7 @@ struct Sizes {
   std::uint32_t history_tokens = 0;  // tokens of all histories in one group
   std::uint32_t bias_entries = 0;    // biased and banned tokens in one group
   std::uint32_t mask_words = 0;      // words of the masks in one group if each row has a mask
+  std::uint32_t kv_part = 4;         // default_pages() takes at most 1 / kv_part of memory
 };
 
 // Computes the sizes from the options and the model's config. Errors: kInvalidArgument, with the value and the limit,
@@ -44,7 +45,7 @@ std::uint32_t embedding_dim(Pooling pooling, const ModelConfig& config);
 // Fails if is_there(type of the key cells) is false, and names the types that exist. Errors: kInvalidArgument.
 Status check_kv_type(const KvType& kv, std::string_view tier, const std::function<bool(DType)>& is_there);
 
-// Returns the number of KV pages if the options set none: enough for max_slots full contexts, but at most a quarter of
+// Returns the number of KV pages if the options set none: enough for max_slots full contexts, but at most 1 / kv_part of
 // `memory` (bytes) and at least one context. `page_bytes`: K and V of all layers for the tokens of a page.
 std::uint32_t default_pages(const Sizes& sizes, std::uint64_t page_bytes, std::uint64_t memory);
 

@@ -51,6 +51,7 @@ class BatchPlanner {
   // Reports how long the executed plan took in us, so that later estimates improve.
   void observe(const StepPlan& plan, double step_us);
   const CostModel& cost() const { return cost_; }
+  const RowPrice& row_price() const { return row_price_; }
 
  private:
   // TenantRows is scratch memory of choose_decodes(): the numbers and times of one tenant's decoding rows.

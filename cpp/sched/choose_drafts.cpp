@@ -2,8 +2,8 @@
 // probability chance^j, because all tokens before it must be right too. So the guessed tokens of all drafts are ordered
 // by these probabilities, and the step computes the first n of them. n is the number that promises the most tokens per
 // unit of time. Smaller numbers may promise less, because the price of rows grows in stairs (row_price.h). Drafts may
-// lengthen a step by no more than prompts may. Fixed drafts (Speculation::is_fixed) are taken first, whatever they
-// cost.
+// lengthen a step by no more than prompts may. Fixed drafts (Speculation::is_fixed) and trials (Request::is_trial) are
+// taken first, whatever they cost.
 #include <algorithm>
 
 #include "sched/batch_planner.h"
@@ -41,7 +41,7 @@ void BatchPlanner::choose_drafts(std::span<Request* const> decoding) {
     r->n_drafts = 0;
     const std::uint32_t n = r->tokens.n_guessed();
     if (n == 0) continue;
-    if (!r->params.speculation.is_fixed) {
+    if (!r->params.speculation.is_fixed && !r->is_trial) {
       n_guessed += n;
       drafts_.push_back({r, r->draft_chance, 0});
       continue;

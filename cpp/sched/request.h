@@ -90,6 +90,7 @@ struct Request {
   std::uint64_t guessed_in = 0;
   std::uint32_t n_drafts = 0;  // guessed tokens that the present plan computes for the request
   double draft_chance = 0;     // the argument `chance` of Scheduler::propose
+  bool is_trial = false;       // the argument `is_trial` of Scheduler::propose
 
   // Preemptions by more urgent requests or for pages; slots yielded at the end of a turn do not count.
   std::uint32_t n_preempted = 0;

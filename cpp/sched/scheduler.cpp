@@ -217,20 +217,24 @@ void Scheduler::restart(Request& r) {
   if (slots_[r.slot].state != SlotState::kPrefill) move(r.slot, SlotState::kPrefill);
 }
 
-void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, double chance) {
+std::uint32_t Scheduler::most_drafts(const Request& r) const {
+  const std::uint32_t size = r.tokens.size();
+  // The limit counts one token more than the draft, because a token is also picked after the last guess. All rows of
+  // the draft use the slot's variant of the position encoding.
+  const std::uint32_t most = std::min({r.params.speculation.most, options_.most_drafts, r.n_limit - size - 1});
+  const std::uint32_t variant = slots_[r.slot].rope_variant;
+  if (variant >= options_.rope_limits.size()) return most;
+  return std::min(most, options_.rope_limits[variant] - std::min(options_.rope_limits[variant], size));
+}
+
+void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, double chance, bool is_trial) {
   Request* r = get(id);
   if (r == nullptr) return;
   r->tokens.drop_guess();
   if (r->slot == kNone || slots_[r->slot].state != SlotState::kDecode) return;
-  const std::uint32_t size = r->tokens.size();
-  // The limit counts one token more than the draft, because a token is also picked after the last guess. All rows of
-  // the draft use the slot's variant of the position encoding.
-  std::size_t most =
-      std::min<std::size_t>({draft.size(), r->params.speculation.most, options_.most_drafts, r->n_limit - size - 1});
-  if (const std::uint32_t variant = slots_[r->slot].rope_variant; variant < options_.rope_limits.size())
-    most = std::min<std::size_t>(most, options_.rope_limits[variant] - std::min(options_.rope_limits[variant], size));
-  r->tokens.guess(draft.first(most));
+  r->tokens.guess(draft.first(std::min<std::size_t>(draft.size(), most_drafts(*r))));
   r->draft_chance = chance;
+  r->is_trial = is_trial;
 }
 
 // Counts how many picks of an item are valid. A pick after a wrong guess belongs to another text, and a pick after a

@@ -88,10 +88,14 @@ class Scheduler {
   // guessed tokens as save time, and keeps those that are picked. A draft changes no token of the answer; it only
   // changes how many tokens a step produces. `chance` is the probability that a token of the draft is picked if all
   // tokens before it were. A draft is cut to RequestParams::speculation, to the request's limit, and to the limit of
-  // its position encoding. While wants_guesses() returns false, only fixed
-  // drafts (Speculation::is_fixed) are used, so the caller need not make other drafts.
+  // its position encoding. While wants_guesses() returns false, only fixed drafts (Speculation::is_fixed) are used, so the
+  // caller need not make other drafts.
+  // If is_trial, the next step computes the draft whatever it costs, as it does with a fixed draft.
   bool wants_guesses() const { return planner_.wants_drafts(); }
-  void propose(RequestId id, std::span<const std::int32_t> draft, double chance);
+  void propose(RequestId id, std::span<const std::int32_t> draft, double chance, bool is_trial = false);
+  // Returns how many tokens of a draft propose() would take. REQUIRES: the request decodes.
+  std::uint32_t most_drafts(const Request& request) const;
+  const RowPrice& row_price() const { return planner_.row_price(); }
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);

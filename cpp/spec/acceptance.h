@@ -9,8 +9,8 @@
 namespace zinc_rt::spec {
 
 // Source tells where a guess comes from. kOwnText: from an earlier place in the request's own text. kExpected: from the
-// text that the client expects. kGrammar: from the request's grammar.
-enum class Source : std::uint8_t { kOwnText, kExpected, kGrammar };
+// text that the client expects. kGrammar: from the request's grammar. kModel: from a draft model.
+enum class Source : std::uint8_t { kOwnText, kExpected, kGrammar, kModel };
 
 class Acceptance {
  public:
@@ -34,7 +34,9 @@ class Acceptance {
   static std::size_t class_of(Source source, std::uint32_t match);
 
   double kept_;
-  std::array<Count, 3 * kMatches> counts_;
+  static constexpr std::size_t kSources = 4;
+
+  std::array<Count, kSources * kMatches> counts_;
 };
 
 // Experience holds the outcomes of the guesses for all requests of a tenant. A new request starts from this experience,

@@ -32,12 +32,22 @@ class Drafter {
   // Uses these tokens as the guess, because a grammar allows little else. The memory of `tokens` must stay valid until
   // the next append().
   Guess forced(std::span<const std::int32_t> tokens, const Experience& tenant);
+  // Returns the probability that a token of a draft model's guess is picked if all tokens before it were.
+  double chance_of_model(const Experience& tenant) const { return chance(Source::kModel, kOfModel, tenant); }
+  // Uses these tokens as the guess, because a draft model chose them. Their memory must stay valid until the next
+  // append().
+  Guess of_model(std::span<const std::int32_t> tokens, const Experience& tenant) {
+    return guess_of(Source::kModel, kOfModel, tokens, tenant);
+  }
   std::uint32_t most() const { return most_; }
   // Reports the outcome of the last guess: a step computed its first n_guessed tokens, and the first n_right of them
   // were picked.
   void observe(std::uint32_t n_guessed, std::uint32_t n_right, Experience& tenant);
 
  private:
+  // A draft model without experience is trusted like a match of this many tokens.
+  static constexpr std::uint32_t kOfModel = 4;
+
   double chance(Source source, std::uint32_t match, const Experience& tenant) const {
     return acceptance_.chance(source, match, tenant.chance(source, match));
   }

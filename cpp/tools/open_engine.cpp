@@ -43,6 +43,15 @@ Result<std::string> model_path(const std::string& path_or_name) {
   return hub::Store().path_of(path_or_name);
 }
 
+Status find_draft_model(EngineOptions& options) {
+  if (options.draft_model.empty()) options.draft_model = options::get("ZINC_RT_DRAFT_MODEL");
+  if (options.draft_model.empty()) return {};
+  auto path = model_path(options.draft_model);
+  if (!path) return std::unexpected(about("draft_model", std::move(path).error()));
+  options.draft_model = std::move(*path);
+  return {};
+}
+
 namespace {
 
 // Returns the names of a switch in both forms (on and off), so that either can override a configuration file.
@@ -98,6 +107,7 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
 Result<Engine> open_engine(ModelOptions& options) {
   options.engine.on_progress = progress_bar("loading", options.progress);
   ZRT_TRY(options.model, model_path(options.model));
+  ZRT_CHECK_OK(find_draft_model(options.engine));
   ZRT_TRY(auto engine, Engine::open(options.model, options.engine));
   // A user who chose a tier or a backend gets no advice.
   const bool is_chosen = !options.engine.tier.empty() || !options.engine.backend.empty() ||

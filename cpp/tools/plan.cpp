@@ -34,7 +34,7 @@ void add_plan(CLI::App& app, int& exit) {
     Table table{{"REGION", "HEAP", "SIZE", "", "WHAT"}};
     std::uint64_t when_used = 0;
     for (const auto& region : plan.regions) {
-      const bool is_cache = region.name == "kv_pages";
+      const bool is_cache = region.name.ends_with("kv_pages");
       if (is_cache && !region.mapped) when_used += region.bytes;
       table.push_back({region.name, region.heap, bytes_text(region.bytes),
                        region.mapped ? "mapped"

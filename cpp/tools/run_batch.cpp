@@ -35,6 +35,7 @@ Result<int> run_batch(const RunBatchOptions& o) {
   // The lines of the batch may also use the model's name in the models folder.
   batch.model.id = !o.id.empty() || batch.model.path == o.model.model ? o.id : o.model.model;
   batch.model.options = o.model.engine;
+  ZRT_CHECK_OK(find_draft_model(batch.model.options));
   batch.model.options.on_progress = progress_bar("loading", o.model.progress);
   server::widen_queue(batch.model.options);
   server::OfflineResult result;

@@ -105,6 +105,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   } else if (const auto done = override_models(o, config.models); !done) {
     return std::unexpected(done.error());
   }
+  for (auto& spec : config.models) ZRT_CHECK_OK(find_draft_model(spec.options));
   if (!o.served_names.empty() && o.model.model.empty())
     return fail(StatusCode::kInvalidArgument,
                 "[serve] --served-name {} is given without a MODEL: write served_names into the [[models]]",
@@ -127,6 +128,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
     if (o.keep_alive_s) on_demand.keep_alive_s = *o.keep_alive_s;
     if (o.max_loaded) on_demand.max_loaded = *o.max_loaded;
     on_demand.engine = o.model.engine;
+    ZRT_CHECK_OK(find_draft_model(on_demand.engine));
     server::widen_queue(on_demand.engine);
     config.options.on_demand = std::move(on_demand);
   }

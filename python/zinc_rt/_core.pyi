@@ -260,6 +260,7 @@ class _ModelOptions(TypedDict, total=False):
     mmap: bool  # True
     prefix_cache: bool  # True
     speculate: str | None
+    draft_model: str | None
     standard_gap_ms: UInt32  # 60
     queue_cap: UInt32  # 1024
     progress: bool | None  # a bar on stderr; None: on a terminal and in notebooks
@@ -292,6 +293,7 @@ class Engine:
         mmap: bool = True,
         prefix_cache: bool = True,
         speculate: str | None = None,
+        draft_model: str | None = None,
         standard_gap_ms: UInt32 = 60,
         queue_cap: UInt32 = 1024,
         progress: bool | None = None,

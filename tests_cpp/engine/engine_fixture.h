@@ -143,18 +143,29 @@ inline std::unique_ptr<Executor> open_on_ring(const std::string& model, const Ex
   return open(model, options);
 }
 
+// A model that guesses for another one; a probe of its own sees its steps.
+struct TestDraft {
+  std::string model;
+  ExecutorOptions options;
+  std::shared_ptr<Probe> probe = std::make_shared<Probe>();
+};
+
 // A replica on each of options.devices; all have the probe. Throws where the model or the engine does not open, with
 // the reason: its test fails by name, and the next one begins.
 inline TestEngine start_engine(const std::string& model, ExecutorOptions executor_options,
                                const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {},
-                               Opener opener = open_on_ring, Drive drive = Drive::kThreads) {
+                               Opener opener = open_on_ring, Drive drive = Drive::kThreads,
+                               std::optional<TestDraft> draft = {}) {
   if (!probe) probe = std::make_shared<Probe>();
-  std::vector<std::unique_ptr<Executor>> executors;
+  std::vector<std::unique_ptr<Executor>> executors, drafts;
   for (const std::uint32_t device : options.devices) {
     executor_options.device = device;
     executors.push_back(std::make_unique<ProbeExecutor>(opener(model, executor_options), probe));
+    if (!draft) continue;
+    draft->options.device = device;
+    drafts.push_back(std::make_unique<ProbeExecutor>(opener(draft->model, draft->options), draft->probe));
   }
-  auto made = Model::make(std::move(executors), options);
+  auto made = Model::make(std::move(executors), options, std::move(drafts));
   if (!made) throw std::runtime_error(made.error().message);
   auto core = EngineCore::start(std::move(*made), drive);
   if (!core) throw std::runtime_error(core.error().message);

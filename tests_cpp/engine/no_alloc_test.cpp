@@ -11,11 +11,12 @@ namespace {
 
 class NoAllocation : public ::testing::TestWithParam<std::string> {
  protected:
-  void decode_four(bool run_ahead);
+  void decode_four(bool run_ahead, bool has_draft = false);
 };
 
-// run_ahead: without guesses, so that steps may begin before the step before them has ended.
-void NoAllocation::decode_four(bool run_ahead) {
+// run_ahead: without guesses, so that steps may begin before the step before them has ended. has_draft: the model
+// guesses for itself.
+void NoAllocation::decode_four(bool run_ahead, bool has_draft) {
   struct Seen {
     std::uint64_t n_allocated = 0;
     int n_slots = 0;  // with tokens in the step, some of which may be guessed
@@ -36,7 +37,8 @@ void NoAllocation::decode_four(bool run_ahead) {
   options.state_checkpoints = 8;
   options.run_ahead = run_ahead;
   {
-    const auto engine = start_engine(GetParam(), options, {}, probe);
+    const auto engine = start_engine(GetParam(), options, {}, probe, open_on_ring, Drive::kThreads,
+                                     has_draft ? std::optional(TestDraft{GetParam(), options}) : std::nullopt);
     const auto session = engine.session();
     std::vector<Stream> streams;
     for (unsigned i = 0; i < 4; ++i) {
@@ -49,6 +51,7 @@ void NoAllocation::decode_four(bool run_ahead) {
     for (Stream& stream : streams)
       for (auto event = stream.next(); event && *event;) event = stream.next();
     expect_all_free(engine);
+    EXPECT_EQ(engine.stat("draft_model_steps") > 100, has_draft);
     if (run_ahead)
       EXPECT_GE(engine.stat("steps_ahead"), 30u);
     else
@@ -71,6 +74,12 @@ void NoAllocation::decode_four(bool run_ahead) {
 TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
   ZRT_NEED_ALLOCATION_COUNT();
   decode_four(false);
+}
+
+TEST_P(NoAllocation, WhileADraftModelGuesses) {
+  ZRT_NEED_ALLOCATION_COUNT();
+  if (GetParam().contains("qwen35")) GTEST_SKIP() << "models with recurrent state have no draft model";
+  decode_four(false, true);
 }
 
 TEST_P(NoAllocation, WhileStepsRunAhead) {

@@ -13,6 +13,7 @@ TEST_P(Sameness, OfRequestsAloneAndAmongOthers) {
 INSTANTIATE_TEST_SUITE_P(Families, Sameness, ::testing::ValuesIn(kFamilies), [](const auto& info) {
   auto name = info.param.model + "_kv_" + info.param.kv_dtype;
   if (info.param.n_devices > 1) name += "_devices_" + std::to_string(info.param.n_devices);
+  if (!info.param.draft.empty()) name += "_draft_" + info.param.draft;
   std::ranges::replace(name, '-', '_');
   return name;
 });

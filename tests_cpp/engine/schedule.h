@@ -19,6 +19,7 @@ struct Seen {
   std::uint64_t preemptions = 0, evictions = 0, warm_tokens = 0, page_copies = 0, restores = 0, faults = 0;
   std::uint64_t variant_changes = 0, biased = 0, banned = 0, scored = 0;
   std::uint64_t masked = 0, drafts = 0, accepted_drafts = 0, steps_ahead = 0;
+  std::uint64_t draft_model_steps = 0, failed_draft_model_steps = 0;
   void print(std::ostream& out, const std::string& family) const {
     out << family << ": " << schedules << " schedules, " << requests << " requests (" << finished
         << " to their length, " << stopped << " stopped, " << cancelled << " cancelled, " << late
@@ -27,7 +28,8 @@ struct Seen {
         << " evictions, " << warm_tokens << " cached tokens, " << page_copies << " page copies, " << restores
         << " restores, " << variant_changes << " changes of the position encoding; " << biased << " with a bias, "
         << banned << " with banned tokens, " << masked << " with a grammar, " << scored << " prompts scored; " << drafts
-        << " tokens guessed, " << accepted_drafts << " of them right; " << steps_ahead << " steps ahead" << std::endl;
+        << " tokens guessed, " << accepted_drafts << " of them right; " << steps_ahead << " steps ahead; "
+        << draft_model_steps << " steps of a draft model, " << failed_draft_model_steps << " failed" << std::endl;
   }
 };
 
@@ -41,6 +43,7 @@ struct FamilyCase {
   // Of the engines with many requests; what a request gives alone is T-CPU's.
   Opener opener = open_on_ring;
   std::uint32_t max_slots = 8;
+  std::string draft = {};  // the model that guesses; empty: none
 };
 
 // A model and requests to it with what each gives alone.
@@ -52,7 +55,8 @@ class Family {
         max_context(c.max_context),
         n_devices(c.n_devices),
         opener(c.opener),
-        max_slots(c.max_slots) {
+        max_slots(c.max_slots),
+        draft(c.draft) {
     const std::size_t shortest_prompt = c.shortest, longest_prompt = c.longest;
     std::mt19937 rng(99);
     const auto below = [&](std::size_t n) { return rng() % n; };
@@ -131,6 +135,7 @@ class Family {
   const std::uint32_t n_devices;
   const Opener opener;
   const std::uint32_t max_slots;
+  const std::string draft;
 
  private:
   // In a new engine of one slot, in the largest chunks, with nothing cached.
@@ -227,7 +232,24 @@ class Schedule {
         return std::unexpected(Error{StatusCode::kInternal, "[test] a fault was asked for", 0});
       };
     }
-    engine_ = start_engine(family_.model, options, engine_options, std::move(probe), family_.opener);
+    engine_ = start_engine(family_.model, options, engine_options, std::move(probe), family_.opener, Drive::kThreads,
+                           make_draft(options));
+  }
+  // With a cache of its own, mostly too small for all slots, and now and then a shorter context or a step that fails.
+  std::optional<TestDraft> make_draft(ExecutorOptions options) {
+    if (family_.draft.empty()) return {};
+    if (below(4) == 0) options.max_context = family_.max_context / 2;
+    const std::uint32_t full = options.max_context / 16;
+    options.kv_pages = full + static_cast<std::uint32_t>(below(full * options.max_slots));
+    options.kv_type = nullptr;
+    options.run_ahead = false;
+    TestDraft draft{family_.draft, options};
+    if (below(6) == 0)
+      draft.probe->before = [fault = 1 + below(40)](const StepInput&, std::uint64_t n) -> Status {
+        if (n != fault) return {};
+        return std::unexpected(Error{StatusCode::kInternal, "[test] a fault of the draft model was asked for", 0});
+      };
+    return draft;
   }
 
   TenantQuota quota(std::size_t index) {
@@ -451,6 +473,8 @@ class Schedule {
     seen_.drafts += stats["draft_tokens"].get<std::uint64_t>();
     seen_.accepted_drafts += stats["accepted_draft_tokens"].get<std::uint64_t>();
     seen_.steps_ahead += stats["steps_ahead"].get<std::uint64_t>();
+    seen_.draft_model_steps += stats["draft_model_steps"].get<std::uint64_t>();
+    seen_.failed_draft_model_steps += stats["failed_draft_model_steps"].get<std::uint64_t>();
     seen_.page_copies += engine_.probe->n_page_copies;
     seen_.restores += engine_.probe->n_restores;
     engine_.core->close();
@@ -483,6 +507,10 @@ inline const FamilyCase kFamilies[] = {
     {"llama_spm-f32", 128, 1, 80, "f16", 2},
     {"llama_k-Q4_K_M", 128, 1, 80, "k8v4", 3},
     {"qwen35-f32", 128, 1, 80, "f16", 2},
+    {"llama_spm-f32", 128, 1, 80, "f16", 1, open_on_ring, 8, "llama_spm-f32"},  // guesses for itself
+    {"llama_k-Q4_K_M", 128, 1, 80, "k8v4", 1, open_on_ring, 8, "llama3_tied_rope-f16"},
+    {"qwen3moe-Q4_K_M", 128, 1, 80, "i16", 2, open_on_ring, 8, "qwen3-Q4_0"},
+    {"phi3_longrope-f16", 320, 225, 270, "f16", 1, open_on_ring, 8, "phi3_longrope-f16"},
 };
 inline void PrintTo(const FamilyCase& c, std::ostream* out) {
   *out << c.model;
@@ -519,6 +547,8 @@ inline void play_schedules(const FamilyCase& c, std::size_t n_cases, unsigned fi
   EXPECT_GT(seen.accepted_drafts, 0u);
   EXPECT_GT(seen.scored, 0u);
   EXPECT_GT(seen.steps_ahead, 0u);
+  EXPECT_EQ(seen.draft_model_steps > 0, !c.draft.empty());
+  EXPECT_EQ(seen.failed_draft_model_steps > 0, !c.draft.empty());
   const bool is_recurrent = c.model.contains("qwen35");
   EXPECT_EQ(seen.restores > 0, is_recurrent);
   EXPECT_EQ(seen.page_copies > 0, !is_recurrent);

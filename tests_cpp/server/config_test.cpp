@@ -95,6 +95,7 @@ const std::map<std::string, std::string> kModelValues = {
     {"standard_gap_ms", "standard_gap_ms = 7"},
     {"prefix_cache", "prefix_cache = false"},
     {"speculate", "speculate = \"off\""},
+    {"draft_model", "draft_model = \"small.gguf\""},
     {"queue_cap", "queue_cap = 7"},
     {"repack", "repack = false"},
     {"mmap", "mmap = false"},

@@ -58,6 +58,7 @@ struct EngineOptions {
   std::uint32_t standard_gap_ms = 60;
   std::uint32_t queue_cap = 1024;
   std::string speculate;
+  std::string draft_model;
   std::string tools;
   bool control_tokens_in_text = false;
   std::uint32_t max_models = 0;

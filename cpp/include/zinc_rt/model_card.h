@@ -26,6 +26,13 @@ struct ModelCard {
     std::uint32_t k_heads = 0, v_heads = 0, k_dim = 0, inner_dim = 0, conv_width = 0;
   };
 
+  struct DraftModel {  // describes the model that guesses tokens for this one (docs/speculation.md)
+    std::string name, architecture, file;
+    std::uint64_t n_parameters = 0;
+    std::uint32_t max_context = 0, kv_pages = 0;  // on the first device, as allocated_bytes is
+    std::uint64_t allocated_bytes = 0;
+  };
+
   std::string name, family, architecture, size_label;
   std::uint64_t n_parameters = 0;
   // Counts the parameters that are used for one token. In a mixture of experts this is less than n_parameters.
@@ -67,10 +74,11 @@ struct ModelCard {
   std::uint64_t state_bytes_per_slot = 0;
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
+  std::optional<DraftModel> draft_model;
 };
 
-// ModelMemory describes the memory that a model uses. `regions` lists the memory regions on its first device, and
-// `devices` the sums for each device. The regions that are not mapped add up to what the tier allocates on a device.
+// ModelMemory describes the memory that a model uses, with that of its draft model, whose regions' names begin with
+// "draft.". `regions` lists the memory regions on the first device, and `devices` the sums for each device. The regions that are not mapped add up to what the tier allocates on a device.
 struct ModelMemory {
   struct Device {
     std::uint32_t index = 0;  // number of the device in its tier

@@ -17,6 +17,8 @@ struct ModelStats {
   // The following counters are about guesses (Request::speculate). `drafts` counts how often a step had guesses for a
   // request, draft_tokens the guessed tokens, and accepted_draft_tokens the guessed tokens that were picked.
   std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
+  // Steps of the draft model, and those that failed. After a failed step the draft model guesses no more on its device.
+  std::uint64_t draft_model_steps = 0, failed_draft_model_steps = 0;
   std::uint64_t steps_ahead = 0;           // steps that began before the step before them had been committed
   std::uint64_t running = 0, waiting = 0;  // requests with a slot, and requests without a slot
   std::uint64_t backlog_tokens = 0;        // tokens of running and waiting requests that are not computed yet

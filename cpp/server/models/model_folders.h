@@ -18,8 +18,9 @@ class ModelFolders {
   static Result<Paths> find(const std::vector<std::string>& folders);
   void set(Paths folders);  // sets the allowed folders to `folders`, which find() returned
   // Returns the path of the file or folder with all links resolved. Errors: 400 for a path that cannot be a model; 403
-  // for a path outside the folders or an unreadable path; 404 for a path that does not exist.
-  ApiResult<std::string> resolve(const std::string& path) const;
+  // for a path outside the folders or an unreadable path; 404 for a path that does not exist. `field` is the name of
+  // the request's member that holds the path.
+  ApiResult<std::string> resolve(const std::string& path, const char* field = "path") const;
 
  private:
   bool has(const std::filesystem::path& canonical) const;

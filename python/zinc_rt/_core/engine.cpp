@@ -27,18 +27,22 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
 }
 
 Engine open(const std::filesystem::path& model, const std::string& tier, const py::kwargs& kwargs) {
-  const auto options = make_options(tier, kwargs);
+  auto options = make_options(tier, kwargs);
   return without_gil([&]() -> Result<Engine> {
     const auto path = tools::model_path(model.string());  // `model` is a path, or a name in the models folder
     if (!path) return std::unexpected(path.error());
+    if (const auto found = tools::find_draft_model(options); !found) return std::unexpected(found.error());
     return Engine::open(*path, options);
   });
 }
 
 void add_model(Engine& self, const std::filesystem::path& path, const std::string& name, const std::string& tier,
                const py::kwargs& kwargs) {
-  const auto options = make_options(tier, kwargs);
-  without_gil([&] { return self.add_model(path.string(), name, options); });
+  auto options = make_options(tier, kwargs);
+  without_gil([&]() -> Status {
+    if (auto found = tools::find_draft_model(options); !found) return found;
+    return self.add_model(path.string(), name, options);
+  });
 }
 
 void close(Engine& self) {

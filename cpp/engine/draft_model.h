@@ -1,0 +1,129 @@
+// DraftModel is a second, smaller model of the same vocabulary that guesses the next tokens of requests. It has its own
+// executor and its own KV cache, on the same device as the replica whose requests it guesses for. Its guesses are
+// greedy: the most likely token each time. A guess changes no token of an answer (docs/speculation.md).
+//
+// The runner calls it between two steps, for the requests that decode:
+//   choose()  decides for which requests the draft model should guess, and how many tokens. It counts what the draft
+//             model's steps and the rows of the next step cost (draft_depth.h).
+//   guess()   runs the draft model: a step that computes the tokens of each text that its cache does not hold yet, then
+//             a step for each further guessed token, with all requests together.
+// A slot's cache holds the tokens of the request that was in the slot last. Of them, those that the text has now are
+// kept, so after a wrong guess only its tail is computed again. Nothing is kept for another request, so how fast an
+// answer comes tells nothing of the texts of others. A text that is far from computed, such as a long prompt, is
+// computed in parts, so that no step waits long.
+// Thread rule: the thread that holds the Turn of the step loop (engine/turn.h); any thread may read the counts. Nothing
+// is allocated after construction.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/draft_depth.h"
+#include "executor/executor.h"
+#include "sched/cost_model.h"
+#include "sched/types.h"
+#include "tokenizer/tokenizer.h"
+
+namespace zinc_rt {
+
+// Returns the options with which a draft model is opened for a model that is opened with `of_model`. The draft model
+// gets as many slots, on the same device. Errors: those of reading the file's metadata.
+Result<ExecutorOptions> draft_options(const std::string& path, const ExecutorOptions& of_model);
+
+// Checks that `draft` can guess for `model`: both have the same tokens, and the draft model keeps nothing but KV
+// between steps. The larger vocabulary may have further tokens at its end if the file says that they are unused.
+// Errors: kInvalidArgument with both files and the first token that differs; kUnavailable for recurrent state and for
+// models that generate no tokens.
+Status check_draft_model(const Executor& draft, const Executor& model, const Tokenizer& tokenizer);
+
+class DraftModel {
+ public:
+  // n_slots: slots of the replica. n_vocab: how many tokens its model has; a guess ends before a token from there on.
+  // REQUIRES: the executor has at least n_slots slots.
+  DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots, std::uint32_t n_vocab);
+
+  // Wanted is a request that decodes and takes guesses. The caller sets the first members.
+  struct Wanted {
+    std::uint32_t slot = 0;
+    sched::RequestId request = 0;
+    std::span<const std::int32_t> text;  // all its tokens; must stay valid until guess() has returned
+    bool is_fixed = false;               // it takes guesses even if that saves no time
+    std::uint32_t n_own = 0;             // tokens of the guess that is there without the draft model, and its chance
+    double own_chance = 0;
+    std::uint32_t most = 0;       // most tokens to guess
+    double model_chance = 0;      // probability that a token of the draft model's guess is right; 0: it takes none
+    std::uint32_t n_to_come = 0;  // how many tokens the request will probably still generate
+
+    std::uint32_t n_missing = 0;  // set by choose(): tokens of the text that the slot's cache does not hold
+    std::uint32_t depth = 0;      // set by choose(): how many tokens guess() should guess
+    // Set by choose(): the draft model seems not to pay for itself, and is tried so that chances and prices are known.
+    bool is_trial = false;
+    std::span<const std::int32_t> guess{};  // set by guess(): may be shorter than `depth`; valid until the next guess()
+  };
+
+  // The next step of the model has n_rows rows without guesses, and at most n_most rows in all. `price` tells what such
+  // steps cost. Returns whether guess() would run a step.
+  bool choose(std::span<Wanted> wanted, std::uint32_t n_rows, std::uint32_t n_most, const sched::RowPrice& price);
+  // Guesses for each request with a depth. If a step fails, the draft model guesses no more (is_broken), and answers go
+  // on without it. step_us: how long a step of the model takes, for parts of long texts. Returns how long the call
+  // took, in us.
+  double guess(std::span<Wanted> wanted, double step_us);
+  // Reports how long a step of the model took that had no tokens of the draft model. Trials take a small part of that
+  // time.
+  void note_step(double us) { us_without_ += us; }
+
+  const Executor& executor() const { return *executor_; }
+  bool is_broken() const { return n_failed_ > 0; }
+  // Count the steps of the draft model, and those that failed.
+  std::uint64_t n_steps() const { return n_steps_; }
+  std::uint64_t n_failed() const { return n_failed_; }
+
+ private:
+  struct Slot {
+    sched::RequestId request = 0;
+    std::uint32_t n_held = 0;     // the cache holds the KV of so many tokens
+    std::uint32_t n_checked = 0;  // of the text's first tokens, so many are known to be those that the cache holds
+    std::uint32_t n_known = 0;    // the text's first n_known tokens are in the draft model's vocabulary
+    std::uint32_t n_pages = 0;
+    std::uint64_t used_in = 0;  // number of the last call of guess() that used the slot
+  };
+  std::int32_t& held(std::uint32_t slot, std::uint32_t i);
+  void look_at(Wanted& wanted);
+  double catch_up_us(const Wanted& wanted) const;
+  void choose_trial(std::span<Wanted> wanted, std::uint32_t n_rows, const sched::RowPrice& price);
+  bool make_room(std::uint32_t slot, std::uint32_t n_tokens);
+  void give_back_pages(Slot& slot);
+  void add_token(std::uint32_t slot, std::int32_t token);
+  void add_output(std::uint32_t slot);
+  std::uint32_t catch_up(std::span<Wanted> wanted, double step_us);
+  bool run(bool is_decode);
+
+  const std::unique_ptr<Executor> executor_;
+  const std::uint32_t n_vocab_, context_;
+  std::vector<Slot> slots_;
+  // Page tables of all slots: slot s has n_pages pages, from tables_[s * width_] on. counts_ has their numbers.
+  std::uint32_t width_;
+  std::vector<std::uint32_t> tables_, counts_, free_pages_;
+  std::vector<std::int32_t> held_;     // token of each cell of the cache; index: page * kPageTokens + cell
+  std::vector<std::int32_t> guesses_;  // kMostGuesses per slot
+  std::vector<std::uint32_t> n_guesses_;
+
+  // The step that is being made: its input, its size, and the slot of each output row.
+  StepInput input_;
+  StepOutput output_;
+  sched::StepSize size_;
+  std::vector<std::uint32_t> output_slots_;
+
+  DraftDepth depth_;
+  std::vector<GuessOption> options_;
+  std::vector<Wanted*> optional_;  // the request of each element of options_
+  sched::RowPrice price_;          // of steps with one or two tokens a slot, by their slots
+  sched::CostModel cost_;          // of all steps
+  std::uint64_t n_calls_ = 0;
+  double us_without_ = 0;
+  std::atomic<std::uint64_t> n_steps_{0}, n_failed_{0};
+};
+
+}  // namespace zinc_rt
