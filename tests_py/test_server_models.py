@@ -94,6 +94,16 @@ def test_a_file_of_the_folders_is_loaded(server, folders, name):
     assert server.request("POST", "/v1/models/unload", {"id": name})[0] == 200
 
 
+def test_a_draft_model_is_a_file_of_the_folders_too(server, folders):
+    good = folders / "inside" / "good.gguf"
+    for draft, status in ((folders / "outside" / "good.gguf", 403), (folders / "inside" / "absent.gguf", 404)):
+        code, _, body = load(server, good, id="drafted", max_slots=1, draft_model=str(draft))
+        assert (code, body["error"]["param"]) == (status, "draft_model"), body
+    code, _, body = load(server, good, id="drafted", max_slots=1, draft_model=str(good))
+    assert code == 200 and sorted(body["draft_model"]) == ["architecture", "n_parameters", "name"], body
+    assert server.request("POST", "/v1/models/unload", {"id": "drafted"})[0] == 200
+
+
 @pytest.mark.parametrize("name", ["", "two\nlines", "a\u0085b", "a\u2028b", "x" * 257])
 def test_a_name_that_would_break_a_log_line_is_refused(server, folders, name):
     code, _, body = load(server, folders / "inside" / "good.gguf", id=name)

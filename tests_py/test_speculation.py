@@ -2,8 +2,9 @@
 
 import pytest
 
+import tiny_model as tiny
 from zinc_rt import Engine, TenantQuota
-from zinc_rt.errors import InvalidArgument
+from zinc_rt.errors import InvalidArgument, NotFound, Unavailable
 
 ASKED = {"token_ids": [5, 6, 7], "max_tokens": 40, "ignore_eos": True, "return_logits_hash": True}
 
@@ -110,3 +111,71 @@ def test_predictions_that_cannot_be(session):
     with pytest.raises(InvalidArgument) as caught:
         session.generate("a", prediction="b" * 100_000)
     assert caught.value.field == "prediction"
+
+
+def other_vocabulary(folder, name, tokens=None, types=None, seed=3):
+    """A tiny model with other weights, and with this list of tokens if one is given."""
+    path = folder / name
+    plain_tokens, plain_types, _ = tiny.vocabulary()
+    keys = {"tokenizer.ggml.tokens": tokens or plain_tokens, "tokenizer.ggml.token_type": types or plain_types}
+    tiny.write(path, seed=seed, keys=keys)
+    return str(path)
+
+
+@pytest.mark.parametrize("sampling", [{}, {"temperature": 0.9, "seed": 3, "repetition_penalty": 1.2}])
+def test_a_draft_model_changes_steps_and_nothing_else(tiny_model, session, tmp_path, sampling):
+    wanted = answer_of(session, speculate="off", **sampling)[1]
+    for draft, is_itself in ((str(tiny_model), True), (other_vocabulary(tmp_path, "other.gguf"), False)):
+        with Engine(tiny_model, tier="t_cpu", draft_model=draft) as engine:
+            own = engine.tenant("drafts").session()
+            answer, got = answer_of(own, speculate="6", **sampling)
+            assert got == wanted
+            assert answer_of(own, **sampling)[1] == wanted
+            assert answer_of(own, speculate="off", **sampling)[1] == wanted
+            assert engine.stats()["draft_model_steps"] > 0 == engine.stats()["failed_draft_model_steps"]
+            assert answer.timings.draft_tokens > 0
+            if is_itself and not sampling:
+                assert answer.timings.accepted_draft_tokens == answer.timings.draft_tokens > 30
+            card = engine.model_card()["draft_model"]
+            assert card["file"] == draft and card["n_parameters"] > 0 < card["kv_pages"]
+
+
+def test_a_draft_model_is_not_loaded_where_nothing_is_guessed(tiny_model):
+    with Engine(tiny_model, tier="t_cpu", draft_model=str(tiny_model), speculate="off") as engine:
+        assert "draft_model" not in engine.model_card()
+
+
+def test_a_draft_model_is_found_by_the_environment(tiny_model, monkeypatch):
+    monkeypatch.setenv("ZINC_RT_DRAFT_MODEL", str(tiny_model))
+    with Engine(tiny_model, tier="t_cpu") as engine:
+        assert engine.model_card()["draft_model"]["file"] == str(tiny_model)
+
+
+def test_a_draft_model_of_another_vocabulary_is_refused(tiny_model, hybrid_model, tmp_path):
+    tokens, types, _ = tiny.vocabulary()
+    other = [*tokens[:300], "elsewhere", *tokens[301:]]
+    with pytest.raises(InvalidArgument) as caught:
+        Engine(tiny_model, tier="t_cpu", draft_model=other_vocabulary(tmp_path, "other.gguf", other))
+    assert caught.value.field == "draft_model"
+    for part in ('token 300 is "elsewhere" in ', "other.gguf (448 tokens)", f'"{tokens[300]}" in {tiny_model} (448'):
+        assert part in str(caught.value)
+    with pytest.raises(Unavailable, match=r"\(qwen35\) has recurrent state, \d+ bytes a slot"):
+        Engine(tiny_model, tier="t_cpu", draft_model=str(hybrid_model))
+    with pytest.raises(NotFound, match="/nowhere.gguf"):
+        Engine(tiny_model, tier="t_cpu", draft_model="/nowhere.gguf")
+
+
+def test_a_vocabulary_may_end_in_unused_tokens(session, tmp_path):
+    """Files of one family are padded to different sizes."""
+    tokens, types, _ = tiny.vocabulary()
+    short = other_vocabulary(tmp_path, "short.gguf", tokens[:440], types[:440])
+    padded = other_vocabulary(tmp_path, "padded.gguf", tokens, [*types[:440], *[5] * 8], seed=0)
+    for model, draft in ((padded, short), (short, padded)):
+        with Engine(model, tier="t_cpu") as engine:
+            wanted = answer_of(engine.tenant("drafts").session())[1]
+        with Engine(model, tier="t_cpu", draft_model=draft) as engine:
+            assert answer_of(engine.tenant("drafts").session(), speculate="4")[1] == wanted
+            assert engine.stats()["draft_model_steps"] > 0
+    used = other_vocabulary(tmp_path, "used.gguf")
+    with pytest.raises(InvalidArgument, match=r"used.gguf has 448 tokens, .*short.gguf has 440, and token 440 "):
+        Engine(used, tier="t_cpu", draft_model=short)

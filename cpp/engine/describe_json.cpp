@@ -51,14 +51,6 @@ void add_family_keys(Json& json, const ModelCard& card) {
   add("state_bytes_per_slot", card.state_bytes_per_slot);
   add("n_host_expert_layers", card.n_host_expert_layers);
   add("host_expert_bytes", card.host_expert_bytes);
-  if (card.draft_model)
-    json["draft_model"] = {{"name", card.draft_model->name},
-                           {"architecture", card.draft_model->architecture},
-                           {"file", card.draft_model->file},
-                           {"n_parameters", card.draft_model->n_parameters},
-                           {"max_context", card.draft_model->max_context},
-                           {"kv_pages", card.draft_model->kv_pages},
-                           {"allocated_bytes", card.draft_model->allocated_bytes}};
 }
 
 // Counter connects a counter of ModelStats with its name in JSON.
@@ -149,6 +141,18 @@ std::string to_json(const ModelCard& card, CardDetail detail) {
   if (!card.pooling.empty()) {
     listed("pooling", card.pooling);
     listed("embedding_dim", card.embedding_dim);
+  }
+  if (card.draft_model) {
+    Json draft{{"name", card.draft_model->name},
+               {"architecture", card.draft_model->architecture},
+               {"n_parameters", card.draft_model->n_parameters}};
+    if (detail == CardDetail::kAll) {
+      draft["file"] = card.draft_model->file;
+      draft["max_context"] = card.draft_model->max_context;
+      draft["kv_pages"] = card.draft_model->kv_pages;
+      draft["allocated_bytes"] = card.draft_model->allocated_bytes;
+    }
+    listed("draft_model", std::move(draft));
   }
   if (detail == CardDetail::kAll) add_family_keys(json, card);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -27,6 +27,13 @@ constexpr std::uint32_t kFirstPart = 32;
 // chances and prices change. Such trials take at most the part kTriesCost of the time of the steps between them.
 constexpr std::uint32_t kTried = 4;
 constexpr double kTriesCost = 0.01;
+// With this many requests, choosing takes a percent of a small model's step. So after it found that the draft model does
+// not pay, it is left out 1, 3, 7, ... times, at most kLongestPause times.
+constexpr std::uint32_t kManyRequests = 8, kLongestPause = 15;
+
+GuessOption option_of(const DraftModel::Wanted& w) {
+  return {.n_own = w.n_own, .own_chance = w.own_chance, .n_model = w.most, .model_chance = w.model_chance};
+}
 
 constexpr std::int64_t kUnusedToken = 5;  // a token's type in tokenizer.ggml.token_type
 
@@ -159,32 +166,59 @@ double DraftModel::catch_up_us(const Wanted& w) const {
 bool DraftModel::choose(std::span<Wanted> wanted, std::uint32_t n_rows, std::uint32_t n_most,
                         const sched::RowPrice& price) {
   if (is_broken()) return false;
-  options_.clear();
-  optional_.clear();
   for (Wanted& w : wanted) {
     look_at(w);
     w.depth = 0;
     w.is_trial = false;
-    GuessOption option{w.n_own, w.own_chance, w.most, w.model_chance};
-    if (w.is_fixed) {
-      if (option.prefers_model()) w.depth = w.most;
-      n_rows += w.depth > 0 ? w.depth : w.n_own;
-      continue;
-    }
-    if (!price_.is_known()) option.n_model = std::min(option.n_model, kTried);
-    options_.push_back(option);
+  }
+  n_rows += choose_fixed(wanted, n_rows, price.us(n_rows));
+  if (price.is_known()) choose_best(wanted, n_rows, n_most, price);
+  return std::ranges::any_of(wanted, [](const Wanted& w) { return w.depth > 0; });
+}
+
+// Gives the requests with a fixed number of guesses that number. Beside other requests they get only what fits the time
+// that others may wait. Returns how many rows the guesses of these requests add to the step.
+std::uint32_t DraftModel::choose_fixed(std::span<Wanted> wanted, std::uint32_t n_rows, double step_us) {
+  const auto n_fixed = static_cast<std::uint32_t>(std::ranges::count_if(wanted, &Wanted::is_fixed));
+  if (n_fixed == 0) return 0;
+  std::uint32_t most = kMostGuesses;
+  if (n_fixed < n_rows) {
+    const double steps = (DraftDepth::longest_us(step_us) - step_us) / std::max(1.0, price_.us(n_fixed));
+    most = price_.is_known() ? static_cast<std::uint32_t>(std::clamp<double>(steps, 1, kMostGuesses)) : kTried;
+  }
+  std::uint32_t n_added = 0;
+  for (Wanted& w : wanted) {
+    if (!w.is_fixed) continue;
+    if (option_of(w).prefers_model()) w.depth = std::min(w.most, most);
+    n_added += w.depth > 0 ? w.depth : w.n_own;
+  }
+  return n_added;
+}
+
+void DraftModel::choose_best(std::span<Wanted> wanted, std::uint32_t n_rows, std::uint32_t n_most,
+                             const sched::RowPrice& price) {
+  if (n_paused_ < pause_) {
+    ++n_paused_;
+    return;
+  }
+  options_.clear();
+  optional_.clear();
+  for (Wanted& w : wanted) {
+    if (w.is_fixed) continue;
+    options_.push_back(option_of(w));
+    if (!price_.is_known()) options_.back().n_model = std::min(options_.back().n_model, kTried);
     optional_.push_back(&w);
   }
-  if (!options_.empty() && price.is_known()) {
-    const auto choice = depth_.choose(options_, n_rows, n_most, {price, price_});
-    for (std::size_t i = 0; choice.pays() && i < options_.size(); ++i) {
-      Wanted& w = *optional_[i];
-      // Computing a long text must be repaid by the tokens that are still to come.
-      if (catch_up_us(w) <= w.n_to_come * (choice.us_without - choice.us_with)) w.depth = options_[i].depth;
-    }
-    if (!choice.pays()) choose_trial(wanted, n_rows, price);
+  if (options_.empty()) return;
+  const auto choice = depth_.choose(options_, n_rows, n_most, {price, price_});
+  n_paused_ = 0;
+  pause_ = choice.pays() || options_.size() < kManyRequests ? 0 : std::min(2 * pause_ + 1, kLongestPause);
+  if (!choice.pays()) return choose_trial(wanted, n_rows, price);
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    Wanted& w = *optional_[i];
+    // Computing a long text must be repaid by the tokens that are still to come.
+    if (catch_up_us(w) <= w.n_to_come * (choice.us_without - choice.us_with)) w.depth = options_[i].depth;
   }
-  return std::ranges::any_of(wanted, [](const Wanted& w) { return w.depth > 0; });
 }
 
 void DraftModel::choose_trial(std::span<Wanted> wanted, std::uint32_t n_rows, const sched::RowPrice& price) {

@@ -92,6 +92,8 @@ class DraftModel {
   std::int32_t& held(std::uint32_t slot, std::uint32_t i);
   void look_at(Wanted& wanted);
   double catch_up_us(const Wanted& wanted) const;
+  std::uint32_t choose_fixed(std::span<Wanted> wanted, std::uint32_t n_rows, double step_us);
+  void choose_best(std::span<Wanted> wanted, std::uint32_t n_rows, std::uint32_t n_most, const sched::RowPrice& price);
   void choose_trial(std::span<Wanted> wanted, std::uint32_t n_rows, const sched::RowPrice& price);
   bool make_room(std::uint32_t slot, std::uint32_t n_tokens);
   void give_back_pages(Slot& slot);
@@ -122,7 +124,10 @@ class DraftModel {
   sched::RowPrice price_;          // of steps with one or two tokens a slot, by their slots
   sched::CostModel cost_;          // of all steps
   std::uint64_t n_calls_ = 0;
-  double us_without_ = 0;
+  // If the draft model did not pay for many requests, choose() does not consider it in its next pause_ calls. n_paused_
+  // counts how many of them there were.
+  std::uint32_t pause_ = 0, n_paused_ = 0;
+  double us_without_ = 0;  // time of the model's steps since the last ones with guesses, less what trials took of it
   std::atomic<std::uint64_t> n_steps_{0}, n_failed_{0};
 };
 

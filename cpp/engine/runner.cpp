@@ -239,7 +239,8 @@ void ModelRunner::want_guess(StepListener& listener, const sched::Request& reque
                              double own_chance) {
   // A request with a long answer will probably go on for as long again.
   constexpr std::uint32_t kShortAnswer = 64;
-  if (draft_ == nullptr || scheduler_.slots()[request.slot].is_held_up) return;
+  if (draft_ == nullptr || scheduler_.slots()[request.slot].is_held_up || !scheduler_.has_rate(request, now_us()))
+    return;
   const std::uint32_t size = request.tokens.size();
   wanted_.push_back({.slot = request.slot,
                      .request = request.id,

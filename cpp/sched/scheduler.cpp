@@ -227,6 +227,11 @@ std::uint32_t Scheduler::most_drafts(const Request& r) const {
   return std::min(most, options_.rope_limits[variant] - std::min(options_.rope_limits[variant], size));
 }
 
+bool Scheduler::has_rate(const Request& r, Micros now) const {
+  const auto lock = tenants_.lock();
+  return tenants_[r.params.tenant].decode.has_any(now);
+}
+
 void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, double chance, bool is_trial) {
   Request* r = get(id);
   if (r == nullptr) return;

@@ -95,6 +95,8 @@ class Scheduler {
   void propose(RequestId id, std::span<const std::int32_t> draft, double chance, bool is_trial = false);
   // Returns how many tokens of a draft propose() would take. REQUIRES: the request decodes.
   std::uint32_t most_drafts(const Request& request) const;
+  // Returns whether the rate of the request's tenant allows it a token now.
+  bool has_rate(const Request& request, Micros now) const;
   const RowPrice& row_price() const { return planner_.row_price(); }
 
   void admit(Micros now);

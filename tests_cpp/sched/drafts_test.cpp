@@ -135,6 +135,36 @@ TEST_F(DraftsTest, NoRowIsPlannedBehindTheLimit) {
   EXPECT_EQ(given(), (Tokens{102, 103, 104}));
 }
 
+TEST_F(DraftsTest, ATrialIsComputedWhateverItPromises) {
+  begin();
+  scheduler_->propose(id_, Tokens{102, 103}, 0);
+  EXPECT_EQ(plan().items[0].n_drafts, 0u);
+  commit({102});
+  scheduler_->propose(id_, Tokens{103, 104}, 0, true);
+  EXPECT_EQ(plan().items[0].n_drafts, 2u);
+  commit({103, 104, 105});
+  scheduler_->propose(id_, Tokens{106, 107}, 0);  // the next one is none
+  EXPECT_EQ(plan().items[0].n_drafts, 0u);
+}
+
+TEST_F(DraftsTest, ARequestSaysHowManyItWouldTake) {
+  begin(10, {.most = 4});
+  EXPECT_EQ(scheduler_->most_drafts(request()), 4u);
+  begin(5, {.most = 4});  // two are there, and a token is picked after the last guess
+  EXPECT_EQ(scheduler_->most_drafts(request()), 2u);
+}
+
+TEST_F(DraftsTest, ATenantBeyondItsRateHasNone) {
+  quota_.decode_tokens_per_s = 1;
+  begin();
+  for (std::int32_t token = 102; scheduler_->has_rate(request(), now_); ++token) {
+    ASSERT_LT(token, 200);
+    step({token});
+  }
+  EXPECT_TRUE(plan().empty());
+  EXPECT_TRUE(scheduler_->has_rate(request(), plan().wake_at));
+}
+
 TEST_F(DraftsTest, TheRequestSaysHowMany) {
   begin(100, {.most = 2});
   propose({102, 103, 104, 105});
