@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "zinc_rt/engine_options.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::tools {

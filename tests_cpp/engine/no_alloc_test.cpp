@@ -36,6 +36,7 @@ void NoAllocation::decode_four(bool run_ahead, bool has_draft) {
   options.max_slots = 4;
   options.state_checkpoints = 8;
   options.run_ahead = run_ahead;
+  if (has_draft) options.max_context = 512;  // its guesses are right, so that answers take few steps
   {
     const auto engine = start_engine(GetParam(), options, {}, probe, open_on_ring, Drive::kThreads,
                                      has_draft ? std::optional(TestDraft{GetParam(), options}) : std::nullopt);
@@ -43,7 +44,8 @@ void NoAllocation::decode_four(bool run_ahead, bool has_draft) {
     std::vector<Stream> streams;
     for (unsigned i = 0; i < 4; ++i) {
       auto request = token_request(prompt(10 + i, i), 300);
-      request.speculate = run_ahead ? "off" : "4";  // at most five tokens a step, so there are at least sixty
+      // At most five tokens a step, so there are at least sixty; with the draft model three, and a hundred.
+      request.speculate = run_ahead ? "off" : has_draft ? "2" : "4";
       request.return_logits_hash = false;
       streams.push_back(*session.stream(request));
     }
