@@ -117,8 +117,17 @@ def other_vocabulary(folder, name, tokens=None, types=None, seed=3):
     """A tiny model with other weights, and with this list of tokens if one is given."""
     path = folder / name
     plain_tokens, plain_types, _ = tiny.vocabulary()
-    keys = {"tokenizer.ggml.tokens": tokens or plain_tokens, "tokenizer.ggml.token_type": types or plain_types}
-    tiny.write(path, seed=seed, keys=keys)
+    tokens, types = tokens or plain_tokens, types or plain_types
+    keys = {
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        "llama.vocab_size": len(tokens),
+    }
+
+    def with_rows(name, values):
+        return values[: len(tokens)] if name in ("token_embd.weight", "output.weight") else values
+
+    tiny.write(path, seed=seed, keys=keys, change=with_rows)
     return str(path)
 
 

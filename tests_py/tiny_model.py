@@ -105,5 +105,5 @@ def write(
         tensors[name] = values + 1 if len(shape) == 1 else values
         if change is not None:
             changed = np.float32(change(name, tensors[name].astype(np.float16).astype(np.float32)))
-            tensors[name] = (shape, gguf_file.F32, changed.tobytes())
+            tensors[name] = (changed.shape, gguf_file.F32, changed.tobytes())
     gguf_file.write(path, metadata, {**tensors, **(more or {})})
