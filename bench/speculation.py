@@ -1,6 +1,6 @@
 """What guesses of the next tokens gain (docs/speculation.md): tokens a second with them and without, by turns.
 
-    zinc-rt serve MODEL --tier t_cpu -t 1 --listen 127.0.0.1:8080
+    zinc-rt serve MODEL --tier t_cpu -t 1 --port 8080
     python bench/speculation.py --url http://127.0.0.1:8080
     python bench/speculation.py --url http://127.0.0.1:8080 --temperature 0.7 --streams 16
 
