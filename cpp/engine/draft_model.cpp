@@ -62,7 +62,7 @@ Result<ExecutorOptions> draft_options(const std::string& path, const ExecutorOpt
   options.kv_part = kKvPart;
   options.kv_type = nullptr;
   options.pooling.reset();
-  options.state_checkpoints = 0;
+  options.state_checkpoints = options.state_guesses = 0;
   options.run_ahead = false;
   options.step_log.clear();
   options.on_progress = {};
@@ -78,12 +78,15 @@ Status check_draft_model(const Executor& draft, const Executor& model, const Tok
       return fail({StatusCode::kUnavailable, "draft_model"},
                   "[draft_model] {} ({}) generates no tokens, so it neither is a draft model nor has one",
                   one->weights().path(), one->config().architecture);
-    if (i.state_bytes_per_slot > 0)
-      return fail({StatusCode::kUnavailable, "draft_model"},
-                  "[draft_model] {} ({}) has recurrent state, {} bytes a slot, so it neither is a draft model nor has "
-                  "one; 0 bytes wanted",
-                  one->weights().path(), one->config().architecture, i.state_bytes_per_slot);
   }
+  if (info.state_bytes_per_slot > 0)
+    return fail({StatusCode::kUnavailable, "draft_model"},
+                "[draft_model] {} ({}) has recurrent state, {} bytes a slot, so it is no draft model; 0 bytes wanted",
+                file, draft.config().architecture, info.state_bytes_per_slot);
+  if (of_model.state_bytes_per_slot > 0 && of_model.state_guesses == 0)
+    return fail({StatusCode::kUnavailable, "draft_model"},
+                "[draft_model] {} ({}) has recurrent state, and takes 0 guessed tokens on {}, so it has no draft model",
+                model.weights().path(), model.config().architecture, of_model.tier);
   if (info.max_slots < of_model.max_slots)
     return fail({StatusCode::kInvalidArgument, "draft_model"}, "[draft_model] {} has {} slots, its model {}", file,
                 info.max_slots, of_model.max_slots);

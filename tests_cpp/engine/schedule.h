@@ -511,6 +511,7 @@ inline const FamilyCase kFamilies[] = {
     {"llama_k-Q4_K_M", 128, 1, 80, "k8v4", 1, open_on_ring, 8, "llama3_tied_rope-f16"},
     {"qwen3moe-Q4_K_M", 128, 1, 80, "i16", 2, open_on_ring, 8, "qwen3-Q4_0"},
     {"phi3_longrope-f16", 320, 225, 270, "f16", 1, open_on_ring, 8, "phi3_longrope-f16"},
+    {"qwen35-f32", 128, 1, 80, "i16", 1, open_on_ring, 8, "qwen3-f16"},
 };
 inline void PrintTo(const FamilyCase& c, std::ostream* out) {
   *out << c.model;
