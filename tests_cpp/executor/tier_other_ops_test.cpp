@@ -164,7 +164,11 @@ TEST_P(TierOtherOps, GuessesOfADeltaNet) {
   struct Shape {
     std::uint32_t n_k, n_v, k_dim, v_dim, tiled;
   };
-  for (const Shape& s : {Shape{2, 4, 16, 8, 0}, Shape{2, 4, 128, 128, 1}, Shape{1, 3, 48, 40, 0}}) {
+  std::vector<Shape> shapes{{2, 4, 16, 8, 0}, {2, 4, 128, 128, 1}, {1, 3, 48, 40, 0}, {2, 2, 100, 33, 1}};
+  // T1 and T2 take states of at most 128 rows.
+  if (std::string_view(GetParam()->name) == "t_cuda")
+    shapes.insert(shapes.end(), {{1, 2, 160, 40, 0}, {2, 4, 300, 7, 1}});
+  for (const Shape& s : shapes) {
     const std::uint32_t columns = 2 * s.n_k * s.k_dim + s.n_v * s.v_dim, width = columns + 2 * s.n_v,
                         state_size = s.n_v * s.k_dim * s.v_dim;
     ir::Graph graph("delta", ir::Stage::kBoth);

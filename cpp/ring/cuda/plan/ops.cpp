@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/kv_type.h"
+#include "kernels/cuda/delta_net_args.h"
 #include "kernels/cuda/logprobs_args.h"
 #include "ring/cuda/plan/op_symbols.h"
 #include "ring/cuda/plan/ops.h"
@@ -127,8 +128,11 @@ void pool_mean(Planner& p, const OpCall& c) {
 void delta_net(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::SsmDeltaNet>();
   const auto s = c.symbols<cuda_symbol::SsmDeltaNet>();
-  const std::uint64_t floats = std::uint64_t{push.k_dim} * push.v_dim + 2 * push.k_dim + 2 * (push.k_dim / 256 + 1);
-  p.launch("ssm_delta_net", "ssm_delta_net", push.n_v_heads, c.count(s.n), 1, (push.v_dim + 31) / 32 * 32, floats * 4,
+  const bool fits_registers = push.k_dim <= cuda::kDeltaRegisters;
+  const std::uint64_t floats =
+      fits_registers ? 2 * cuda::kDeltaRegisters : std::uint64_t{push.k_dim} * (2 + cuda::kDeltaColumns);
+  p.launch("ssm_delta_net", fits_registers ? "ssm_delta_net" : "ssm_delta_net_shared", push.n_v_heads, c.count(s.n),
+           ceil_div(push.v_dim, cuda::kDeltaColumns), cuda::kDeltaColumns, floats * 4,
            p.args<symbol::SsmDeltaNet>(c, {.rows = s.n, .k = s.k}));
 }
 
