@@ -66,7 +66,7 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
   ZRT_TRY(model->prefill_mode_, parse_prefill_mode());
   ZRT_TRY(const auto chosen, with_environment(options));
   model->n_threads_ = threads_of(chosen);
-  const auto speculation = find_speculation(chosen.speculate.empty() ? "auto" : chosen.speculate);
+  const auto speculation = speculation_of(chosen);
   if (!speculation)
     return fail({StatusCode::kInvalidArgument, "speculate"}, "[engine] speculate \"{}\" is not auto, off or 1 to {}",
                 chosen.speculate, kMostGuesses);

@@ -39,6 +39,10 @@ int threads_of(const EngineOptions& options) {
   return options.threads > 0 ? static_cast<int>(options.threads) : usable_threads();
 }
 
+std::optional<Speculation> speculation_of(const EngineOptions& options) {
+  return find_speculation(options.speculate.empty() ? "auto" : options.speculate);
+}
+
 Result<ExecutorOptions> executor_options(const EngineOptions& given) {
   ZRT_TRY(const auto options, with_environment(given));
   ExecutorOptions out;
@@ -56,7 +60,7 @@ Result<ExecutorOptions> executor_options(const EngineOptions& given) {
   out.state_checkpoints = 2 * options.max_slots;
   // With "auto" a step rarely gains from more guesses of a slot, and each takes memory in all slots.
   constexpr std::uint32_t kStateGuesses = 8;
-  if (const auto speculation = find_speculation(options.speculate.empty() ? "auto" : options.speculate))
+  if (const auto speculation = speculation_of(options))
     out.state_guesses = speculation->is_fixed ? speculation->most : std::min(speculation->most, kStateGuesses);
   out.on_progress = options.on_progress.call;
   out.fusion = options.fusion;

@@ -3,6 +3,9 @@
 // Thread rule: pure functions of the options and the environment.
 #pragma once
 
+#include <optional>
+
+#include "base/speculate.h"
 #include "engine/model.h"
 #include "executor/executor.h"
 
@@ -13,6 +16,8 @@ namespace zinc_rt {
 Result<EngineOptions> with_environment(EngineOptions options);
 // Returns how many threads the options allow. If the option is 0, these are all processors that the process may use.
 int threads_of(const EngineOptions& options);
+// Returns what EngineOptions::speculate means; nullopt if its value is unknown.
+std::optional<Speculation> speculation_of(const EngineOptions& options);
 Result<ExecutorOptions> executor_options(const EngineOptions& options);
 // Returns the executor's options for each entry of options.devices. The replicas share the threads. Errors also:
 // kInvalidArgument if options.devices is empty or names a device twice. Whether the tier has the device is checked by

@@ -1,16 +1,15 @@
 #include "base/platform/processor_access.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <thread>
+
+#include "base/platform/posix/test_child.h"
 
 namespace zinc_rt {
 
@@ -37,16 +36,8 @@ bool survives(bool (*test)()) {
   // that signal.
   const auto child = static_cast<pid_t>(syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return false;
-  if (child == 0) {
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    for (const int deadly : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) signal(deadly, SIG_DFL);
-    _exit(test() ? 0 : 1);
-  }
-  int status = 0;
-  while (waitpid(child, &status, __WCLONE) < 0)
-    if (errno != EINTR) return false;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (child == 0) end_by_test(test);
+  return has_passed(child, __WCLONE);
 }
 
 bool allow_tile_registers() {

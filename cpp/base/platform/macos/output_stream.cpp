@@ -1,43 +1,15 @@
 #include "base/platform/output_stream.h"
 
-#include <pthread.h>
-
-#include <climits>
-#include <csignal>
+#include "base/platform/posix/pipe_signal.h"
 
 namespace zinc_rt {
-namespace {
 
-bool is_pending() {
+// macOS has no sigtimedwait. sigwait returns at once, because the signal is pending.
+void take_pending(const sigset_t& set) {
   sigset_t pending;
-  return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-}
-
-sigset_t pipe_signal() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGPIPE);
-  return set;
-}
-
-}  // namespace
-
-PipeSignalBlock::PipeSignalBlock() : was_pending_(is_pending()) {
-  sigset_t before;
-  const sigset_t pipe = pipe_signal();
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  unblocks_ = sigismember(&before, SIGPIPE) == 0;
-}
-
-PipeSignalBlock::~PipeSignalBlock() {
-  const sigset_t pipe = pipe_signal();
+  if (sigpending(&pending) != 0 || sigismember(&pending, SIGPIPE) != 1) return;
   int taken = 0;
-  if (!was_pending_ && is_pending()) sigwait(&pipe, &taken);  // returns at once; macOS has no sigtimedwait
-  if (unblocks_) pthread_sigmask(SIG_UNBLOCK, &pipe, nullptr);
-}
-
-std::size_t pipe_bytes() {
-  return PIPE_BUF;
+  sigwait(&set, &taken);
 }
 
 void discard_buffer(std::FILE* stream) {

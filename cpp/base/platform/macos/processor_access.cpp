@@ -1,14 +1,11 @@
 #include "base/platform/processor_access.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/platform/macos/system_number.h"
+#include "base/platform/posix/test_child.h"
 
 namespace zinc_rt {
 std::vector<int> usable_processors() {
@@ -21,16 +18,8 @@ std::vector<int> usable_processors() {
 bool survives(bool (*test)()) {
   const pid_t child = fork();
   if (child < 0) return false;
-  if (child == 0) {
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    for (const int deadly : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) signal(deadly, SIG_DFL);
-    _exit(test() ? 0 : 1);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return false;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (child == 0) end_by_test(test);
+  return has_passed(child, 0);
 }
 
 bool allow_tile_registers() {

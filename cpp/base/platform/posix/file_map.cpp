@@ -98,17 +98,6 @@ int FileMap::open(int fd, std::size_t size) {
   return 0;
 }
 
-FileMap::FileMap(FileMap&& other) noexcept {
-  *this = std::move(other);
-}
-
-FileMap& FileMap::operator=(FileMap&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(range_, other.range_);
-  return *this;
-}
-
 FileMap::~FileMap() {
   free_range(range_);
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);

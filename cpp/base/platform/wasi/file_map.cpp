@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <utility>
 
 namespace zinc_rt {
 namespace {
@@ -34,17 +33,6 @@ int FileMap::open(int fd, std::size_t size) {
   data_ = data;
   size_ = size;
   return 0;
-}
-
-FileMap::FileMap(FileMap&& other) noexcept {
-  *this = std::move(other);
-}
-
-FileMap& FileMap::operator=(FileMap&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(range_, other.range_);
-  return *this;
 }
 
 FileMap::~FileMap() {
