@@ -240,18 +240,21 @@ TEST(DraftModel, RunsForNobodyWhoWantsNoGuesses) {
   EXPECT_EQ(engine.stat("draft_model_steps"), 0u);
 }
 
-// The draft model is as slow as the model, or slower, so it cannot pay.
+// Makes each step take `ms` milliseconds longer. A difference between two models that is far larger than what a busy
+// machine adds decides which of them is slower.
+void slow_down(Probe& probe, int ms) {
+  probe.before = [ms](const StepInput&, std::uint64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return Status{};
+  };
+}
+
+// The draft model is slower than the model, so it cannot pay.
 TEST(DraftModel, ThatDoesNotPayIsTriedRarely) {
   TestDraft draft{kOther, options_of(1)};
-  draft.probe->before = [](const StepInput&, std::uint64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    return Status{};
-  };
+  slow_down(*draft.probe, 30);
   auto probe = std::make_shared<Probe>();
-  probe->before = [](const StepInput&, std::uint64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    return Status{};
-  };
+  slow_down(*probe, 3);
   const auto engine = start_with_draft(kModel, draft, options_of(1), {}, probe);
   Request request = token_request(prompt(20), 100);
   request.speculate = "auto";
@@ -263,10 +266,7 @@ TEST(DraftModel, ThatDoesNotPayIsTriedRarely) {
 TEST(DraftModel, ThatPaysRunsByItself) {
   TestDraft draft{kModel, options_of(1)};
   auto probe = std::make_shared<Probe>();
-  probe->before = [](const StepInput&, std::uint64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return Status{};
-  };
+  slow_down(*probe, 50);
   const auto engine = start_with_draft(kModel, draft, options_of(1), {}, probe);
   Request request = token_request(prompt(20), 100);
   request.speculate = "auto";
