@@ -67,8 +67,11 @@ bool Batches::work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<T
     auto begun = begin(*item, entry);
     if (!begun) {
       log().error("batch {}: {}", item->id, begun.error().message);
-      // 404 means that the tenant was removed. After another error, the state store may work again later.
-      return begun.error().status == 404;
+      // 404 means that the tenant was removed, perhaps while its output files were being made. After another error, the
+      // state store may work again later.
+      if (begun.error().status != 404) return false;
+      remove_outputs(item->id);
+      return true;
     }
     if (!*begun) return true;
     run = std::move(*begun);
