@@ -65,13 +65,12 @@ bool Batches::work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<T
   auto run = item->run;  // only this thread sets item->run
   if (!run) {
     auto begun = begin(*item, entry);
+    // The tenant may have been removed while the output files were being made.
+    if ((!begun || !*begun) && !item_of(item->tenant, item->id)) remove_outputs(item->id);
     if (!begun) {
       log().error("batch {}: {}", item->id, begun.error().message);
-      // 404 means that the tenant was removed, perhaps while its output files were being made. After another error, the
-      // state store may work again later.
-      if (begun.error().status != 404) return false;
-      remove_outputs(item->id);
-      return true;
+      // 404 means that the tenant was removed. After another error, the state store may work again later.
+      return begun.error().status == 404;
     }
     if (!*begun) return true;
     run = std::move(*begun);
