@@ -35,6 +35,7 @@ CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fa
       table_(make_cpu_table()),
       pool_(threads > 0 ? threads : usable_threads()),
       lds_(static_cast<std::size_t>(pool_.n_threads())) {
+  for (int set = 0; set < 2; ++set) give_back(works_.emplace_back());  // one submission for each set of operands
   if (!kHasThreads) return;
   thread_ = std::thread([this] {
     name_thread("zrt-ring-cpu");
@@ -102,15 +103,28 @@ Status CpuRing::use_operand_sets(const Buffer& buffer, std::uint64_t stride) {
   return {};
 }
 
-CpuRing::Work& CpuRing::spare_work() {
+void CpuRing::Work::reserve(std::size_t n_dispatches, std::size_t n_bindings) {
+  kernels.reserve(n_dispatches);
+  packed.reserve(n_dispatches);
+  addresses.reserve(n_bindings);
+}
+
+CpuRing::Work& CpuRing::spare_work(const Submission& submission) {
+  std::size_t n_bindings = 0;
+  for (const Packet& packet : std::span(submission.batch->packets).subspan(submission.first, submission.count))
+    n_bindings += packet.n_bindings;
   const std::lock_guard lock(mutex_);
-  if (spare_ == nullptr) return works_.emplace_back();
+  most_dispatches_ = std::max<std::size_t>(most_dispatches_, submission.count);
+  most_bindings_ = std::max(most_bindings_, n_bindings);
+  if (spare_ == nullptr) give_back(works_.emplace_back());
+  for (Work* spare = spare_; spare != nullptr; spare = spare->next) spare->reserve(most_dispatches_, most_bindings_);
   Work& work = *spare_;
   spare_ = work.next;
   return work;
 }
 
 void CpuRing::give_back(Work& work) {
+  work.reserve(most_dispatches_, most_bindings_);
   work.next = spare_;
   spare_ = &work;
 }
@@ -151,7 +165,7 @@ Status CpuRing::fill(Work& work) const {
 
 Result<Fence> CpuRing::submit(const Submission& submission) {
   ZRT_CHECK_OK(check_ranges(submission));
-  Work& work = spare_work();
+  Work& work = spare_work(submission);
   work.submission = submission;
   const auto status = fill(work);
   const std::lock_guard lock(mutex_);

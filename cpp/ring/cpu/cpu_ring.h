@@ -65,8 +65,11 @@ class CpuRing final : public Ring {
     std::uint32_t lds_bytes = 0;               // the largest lds_bytes of all dispatches
     std::uint64_t fence = 0;
     Work* next = nullptr;  // the next Work in the queue, or in the list of spare Works
+
+    void reserve(std::size_t n_dispatches, std::size_t n_bindings);
   };
-  Work& spare_work();
+  // A Work with room for a submission.
+  Work& spare_work(const Submission& submission);
   Status fill(Work& work) const;
   void give_back(Work& work);
   void run_queue();
@@ -87,10 +90,12 @@ class CpuRing final : public Ring {
 
   mutable std::mutex mutex_;
   std::condition_variable submitted_, retired_;
-  // Work objects are reused together with the capacity of their vectors. So a submission allocates nothing unless more
-  // submissions are in flight than ever before.
+  // Work objects are reused together with the capacity of their vectors. Each spare Work has room for the largest
+  // submission so far, because chance decides which Work is spare. So submit() allocates only for a submission that is
+  // larger than all before it, and where more submissions are in flight than ever before.
   std::deque<Work> works_;
-  Work *first_ = nullptr, *last_ = nullptr;  // the queue of submitted work
+  std::size_t most_dispatches_ = 0, most_bindings_ = 0;  // of a submission
+  Work *first_ = nullptr, *last_ = nullptr;              // the queue of submitted work
   Work* spare_ = nullptr;
   std::uint64_t last_fence_ = 0, retired_fence_ = 0, dispatches_ = 0;
   bool stop_ = false;
