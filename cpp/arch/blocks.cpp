@@ -1,10 +1,18 @@
 #include "arch/blocks.h"
 
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
+#include "kernels/common/push.h"
 
 namespace zinc_rt::arch {
+
+std::vector<std::string> mtp_blocks(const ModelConfig& c) {
+  std::vector<std::string> prefixes;
+  for (std::uint32_t i = 0; i < c.n_mtp_layers; ++i) prefixes.push_back(fmt::format("blk.{}.", c.n_layers + i));
+  return prefixes;
+}
 
 BufferId embed_tokens(Builder& b, float scale) {
   const auto& c = b.config();
@@ -32,8 +40,9 @@ void output_head(Builder& b, BufferId hidden, float logit_scale) {
 
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor) {
   const auto& c = b.config();
-  const BufferId w = b.layer_weight(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), {c.model_dim});
-  return b.rms_norm(b.at_layer(name), x, w, static_cast<float>(c.norm_eps), c.model_dim);
+  const std::uint32_t d = b.width(x);
+  const BufferId w = b.layer_weight(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), {d});
+  return b.rms_norm(b.at_layer(name), x, w, static_cast<float>(c.norm_eps), d);
 }
 
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim) {
@@ -111,7 +120,7 @@ BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& s, const Rope&
   const auto cache = b.kv_cache(s.n_kv_heads, s.head_dim, s.v_head_dim);
   b.kv_write(k, qkv.v, cache.k, cache.v, s.head_dim);
   return b.flash_attn(b.at_layer("attn"), q, cache.k, cache.v,
-                      {s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap});
+                      {s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap, s.sinks});
 }
 
 BufferId self_attention(Builder& b, BufferId x, const AttentionShape& s, const Rope& rope) {
@@ -138,11 +147,34 @@ BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t 
   return project(b, "ffn_out", "ffn.down", b.glu(b.at_layer("glu"), gate, up, act), "ffn_down", d);
 }
 
-BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act) {
+namespace {
+
+std::optional<std::uint32_t> gating_of(ExpertGating gating) {
+  switch (gating) {
+    case ExpertGating::kNone: break;
+    case ExpertGating::kSoftmax:
+    case ExpertGating::kSoftmaxOfChosen: return push::kSoftmax;
+    case ExpertGating::kSigmoid: return push::kSigmoid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act, const RouterDefaults& defaults) {
   const auto& c = b.config();
   const std::uint64_t d = c.model_dim, e = c.n_experts, f = c.expert_ffn_dim;
-  const auto routing = b.moe_gate_topk(router_input, b.layer_weight("moe.router_weight", "ffn_gate_inp.weight", {e, d}),
-                                       c.n_experts_used, true, static_cast<float>(c.expert_weights_scale));
+  const bool is_of_chosen = c.expert_gating == ExpertGating::kSoftmaxOfChosen;
+  const auto routing = b.moe_gate_topk(
+      router_input, {.weight = b.layer_weight("moe.router_weight", "ffn_gate_inp.weight", {e, d}),
+                     .bias = b.optional_layer_weight("moe.router_bias", "ffn_gate_inp.bias", {e}),
+                     .choice_bias = b.optional_layer_weight("moe.choice_bias", "exp_probs_b.bias", {e}),
+                     .n_used = c.n_experts_used,
+                     .renormalize = is_of_chosen || c.expert_weights_norm.value_or(defaults.renormalize),
+                     .scale = static_cast<float>(c.expert_weights_scale),
+                     .gating = gating_of(c.expert_gating).value_or(defaults.gating),
+                     .groups = c.n_expert_groups,
+                     .groups_used = c.n_expert_groups_used});
   const auto matrix = [&](std::string_view name, std::string_view tensor, std::uint64_t first) {
     if (b.layer_has("ffn_gate_up_exps.weight"))
       return b.layer_weight_rows(name, "ffn_gate_up_exps.weight", first, 2 * f, {e, f, d});
@@ -152,12 +184,37 @@ BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t ac
                  up_w = matrix("moe.up_weight", "ffn_up_exps.weight", f);
   const BufferId gate = b.moe_linear(b.at_layer("expert_gate"), x, gate_w, routing.ids, 1);
   const BufferId up = b.moe_linear(b.at_layer("expert_up"), x, up_w, routing.ids, 1);
+  const auto add_bias = [&](BufferId y, std::string_view name, std::string_view tensor, std::uint64_t width) {
+    const BufferId bias = b.optional_layer_weight(name, tensor, {e, width});
+    if (bias != ir::kNoBuffer) b.moe_add_bias(y, routing.ids, bias);
+  };
+  add_bias(gate, "moe.gate_bias", "ffn_gate_exps.bias", f);
+  add_bias(up, "moe.up_bias", "ffn_up_exps.bias", f);
   const BufferId glu = b.moe_glu(b.at_layer("expert_glu"), gate, up, act);
   const BufferId down =
       b.moe_linear(b.at_layer("expert_down"), glu, b.layer_weight("moe.down_weight", "ffn_down_exps.weight", {e, d, f}),
                    routing.ids, c.n_experts_used);
+  add_bias(down, "moe.down_bias", "ffn_down_exps.bias", d);
   return b.moe_sum(b.at_layer("expert_sum"), down, routing,
                    b.optional_layer_weight("moe.down_scale", "ffn_down_exps.scale", {e}));
+}
+
+void add_shared_expert(Builder& b, BufferId x, BufferId hidden, std::uint32_t act) {
+  const std::uint64_t d = b.config().model_dim, f = b.layer_rows("ffn_up_shexp.weight");
+  if (f == 0) return;
+  b.shared_expert(x, b.layer_weight("moe.shared_gate_weight", "ffn_gate_shexp.weight", {f, d}),
+                  b.layer_weight("moe.shared_up_weight", "ffn_up_shexp.weight", {f, d}),
+                  b.layer_weight("moe.shared_down_weight", "ffn_down_shexp.weight", {d, f}),
+                  b.optional_layer_weight("moe.shared_router_weight", "ffn_gate_inp_shexp.weight", {d}), hidden, act);
+}
+
+void add_feed_forward(Builder& b, BufferId x, BufferId hidden, std::uint32_t layer, const RouterDefaults& router) {
+  if (!b.layer_has("ffn_gate_inp.weight")) {
+    b.add_into(hidden, dense_ffn(b, x, b.config().ffn_dim_per_layer[layer], push::kSilu));
+    return;
+  }
+  b.add_into(hidden, experts(b, x, x, push::kSilu, router));
+  add_shared_expert(b, x, hidden, push::kSilu);
 }
 
 }  // namespace zinc_rt::arch

@@ -9,6 +9,10 @@
 
 namespace zinc_rt::arch {
 
+// Returns the prefixes of the tensors of blocks for multi-token prediction, which follow the layers and are not run, for
+// Builder::finish().
+std::vector<std::string> mtp_blocks(const ModelConfig& config);
+
 // Adds the lookup of the token embeddings in model.embed_table. Returns the residual stream, act.hidden.
 BufferId embed_tokens(Builder& b, float scale);
 // Adds the final norm, the output matrix, the scale of the logits, and sampling. The output matrix is the embedding
@@ -50,6 +54,7 @@ struct AttentionShape {
   float scale;
   std::uint32_t window = 0;
   float softcap = 0;
+  BufferId sinks = ir::kNoBuffer;  // [n_heads], if the heads have sinks
 };
 // Returns the layer's shape from the config. The factor of attention scores is 1 / sqrt(head_dim) unless the config
 // sets another.
@@ -77,10 +82,21 @@ BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, con
 // Returns down(act(gate(x)) * up(x)) with the layer's feed-forward tensors. gate and up may be the two halves of one
 // tensor ffn_up.
 BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act);
+// What a family's router does where the file has no key that says it.
+struct RouterDefaults {
+  std::uint32_t gating = 0;  // push::Gating
+  bool renormalize = true;
+};
 // Adds a mixture of experts and returns the weighted sum of the chosen experts' outputs. The router (ffn_gate_inp)
 // reads `router_input`, the experts read x. The experts' gate and up matrices may be the two halves of one tensor
 // ffn_gate_up_exps. If the layer has the tensor ffn_down_exps.scale, each expert's output is multiplied by the expert's
-// value in it.
-BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act);
+// value in it. The router's and the experts' matrices may have biases, and exp_probs_b.bias is added to likelihoods when
+// experts are chosen.
+BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act, const RouterDefaults& router = {});
+// Adds to `hidden` the output of the expert that every token uses, if the layer has one (the tensors ffn_*_shexp). With
+// ffn_gate_inp_shexp the output is multiplied by the sigmoid of a gate.
+void add_shared_expert(Builder& b, BufferId x, BufferId hidden, std::uint32_t act);
+// As dense_ffn or experts and add_shared_expert, whichever the layer has. Adds the outputs to `hidden`.
+void add_feed_forward(Builder& b, BufferId x, BufferId hidden, std::uint32_t layer, const RouterDefaults& router = {});
 
 }  // namespace zinc_rt::arch

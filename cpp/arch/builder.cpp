@@ -106,6 +106,11 @@ std::string Builder::tensor_at_layer(std::string_view tensor) const {
   return fmt::format("blk.{}.{}", layer_, tensor);
 }
 
+std::uint64_t Builder::layer_rows(std::string_view tensor) const {
+  const Tensor* found = weights_.find(tensor_at_layer(tensor));
+  return found == nullptr || found->n_dims < 2 ? 0 : found->dims[1];
+}
+
 void Builder::refuse(std::string message) {
   if (status_) status_ = fail(StatusCode::kUnavailable, "[arch] {}: {}", config_.architecture, message);
 }

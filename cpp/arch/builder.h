@@ -52,6 +52,8 @@ class Builder {
   std::string at_layer(std::string_view name) const;
   std::string tensor_at_layer(std::string_view tensor) const;
   bool layer_has(std::string_view tensor) const { return has_tensor(tensor_at_layer(tensor)); }
+  // Returns the number of rows of a matrix of the layer; 0 if the layer has no such matrix.
+  std::uint64_t layer_rows(std::string_view tensor) const;
   BufferId layer_weight(std::string_view name, std::string_view tensor, std::initializer_list<std::uint64_t> dims) {
     return weight(at_layer(name), tensor_at_layer(tensor), dims);
   }
@@ -83,6 +85,7 @@ class Builder {
     float scale;
     std::uint32_t window = 0;
     float softcap = 0;
+    BufferId sinks = ir::kNoBuffer;  // [n_heads], if the heads have sinks
   };
   BufferId flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention);
   void add_into(BufferId x, BufferId y);  // computes x = x + y in place
@@ -95,13 +98,23 @@ class Builder {
   struct Routing {
     BufferId ids = ir::kNoBuffer, weights = ir::kNoBuffer;
   };
-  Routing moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize, float scale);
+  struct Router {
+    BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer, choice_bias = ir::kNoBuffer;
+    std::uint32_t n_used = 0;
+    bool renormalize = true;
+    float scale = 1;
+    std::uint32_t gating = 0;  // push::Gating
+    std::uint32_t groups = 1, groups_used = 1;
+  };
+  Routing moe_gate_topk(BufferId x, const Router& router);
   // Adds a product with the matrices of the experts in `ids`. `rows` is the number of rows of x per token: 1 if all
   // experts read the same row, else the number of chosen experts.
   BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
+  void moe_add_bias(BufferId y, BufferId ids, BufferId bias);  // adds each row's expert's bias in place
   BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
-  // Adds hidden += sigmoid(gate_inp . x) * ffn(x), where ffn is the expert that every token uses.
+  // Adds hidden += sigmoid(gate_inp . x) * ffn(x), where ffn is the expert that every token uses. Without gate_inp the
+  // factor is 1.
   void shared_expert(BufferId x, BufferId gate_w, BufferId up_w, BufferId down_w, BufferId gate_inp, BufferId hidden,
                      std::uint32_t act);
   // The names of the states of ssm_conv1d() and ssm_delta_net(), and of their saved inputs, are made from `name`.

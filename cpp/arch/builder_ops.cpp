@@ -75,7 +75,7 @@ BufferId Builder::flash_attn(std::string name, BufferId q, BufferId kv_k, Buffer
   const BufferId seen = config_.is_causal ? positions_ : request("text_ends", DType::kI32, {ir::kTokens});
   const BufferId y = activation(std::move(name), {rows(q), attention.n_heads * attention.v_head_dim});
   const Op op = options_.stage == ir::Stage::kDecode ? Op::FLASH_ATTN : Op::FLASH_ATTN_BATCHED;
-  Node n = node(op, {q, kv_k, kv_v, seen, slots_, page_table_}, {y});
+  Node n = node(op, {q, kv_k, kv_v, seen, slots_, page_table_, attention.sinks}, {y});
   ir::set_attr(n, "n_heads", attention.n_heads);
   ir::set_attr(n, "n_kv_heads", attention.n_kv_heads);
   ir::set_attr(n, "head_dim", attention.head_dim);
@@ -137,15 +137,18 @@ BufferId Builder::slice(std::string name, BufferId x, std::uint32_t group, std::
   return y;
 }
 
-Builder::Routing Builder::moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize,
-                                        float scale) {
-  const BufferId logits = activation(at_layer("router_logits"), {rows(x), rows(gate_w)});
-  const Routing routing{activation(at_layer("expert_ids"), {rows(x), n_used}, DType::kI32),
-                        activation(at_layer("expert_weights"), {rows(x), n_used})};
-  Node n = node(Op::MOE_GATE_TOPK, {x, gate_w}, {logits, routing.ids, routing.weights});
-  ir::set_attr(n, "n_used", n_used);
-  ir::set_attr(n, "renormalize", std::uint32_t{renormalize});
-  ir::set_attr(n, "scale", scale);
+Builder::Routing Builder::moe_gate_topk(BufferId x, const Router& router) {
+  const BufferId logits = activation(at_layer("router_logits"), {rows(x), rows(router.weight)});
+  const Routing routing{activation(at_layer("expert_ids"), {rows(x), router.n_used}, DType::kI32),
+                        activation(at_layer("expert_weights"), {rows(x), router.n_used})};
+  Node n = node(Op::MOE_GATE_TOPK, {x, router.weight, router.bias, router.choice_bias},
+                {logits, routing.ids, routing.weights});
+  ir::set_attr(n, "n_used", router.n_used);
+  ir::set_attr(n, "renormalize", std::uint32_t{router.renormalize});
+  ir::set_attr(n, "scale", router.scale);
+  ir::set_attr(n, "gating", router.gating);
+  ir::set_attr(n, "groups", router.groups);
+  ir::set_attr(n, "groups_used", router.groups_used);
   push(n);
   return routing;
 }
@@ -157,6 +160,10 @@ BufferId Builder::moe_linear(std::string name, BufferId x, BufferId w, BufferId 
   ir::set_attr(n, "rows", rows);
   push(n);
   return y;
+}
+
+void Builder::moe_add_bias(BufferId y, BufferId ids, BufferId bias) {
+  push(node(Op::MOE_ADD_BIAS, {y, ids, bias}, {y}));
 }
 
 BufferId Builder::moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act) {

@@ -70,13 +70,7 @@ void feed_forward(Builder& b, BufferId hidden, std::uint32_t layer) {
   const BufferId x = row_norm(b, "ffn_norm", hidden, "post_attention_norm");
   if (c.n_experts == 0) return b.add_into(hidden, dense_ffn(b, x, c.ffn_dim_per_layer[layer], push::kSilu));
   b.add_into(hidden, experts(b, x, x, push::kSilu));
-  if (!b.layer_has("ffn_up_shexp.weight")) return;
-  const std::uint64_t d = c.model_dim, f = c.shared_expert_ffn_dim > 0 ? c.shared_expert_ffn_dim : c.expert_ffn_dim;
-  b.shared_expert(x, b.layer_weight("moe.shared_gate_weight", "ffn_gate_shexp.weight", {f, d}),
-                  b.layer_weight("moe.shared_up_weight", "ffn_up_shexp.weight", {f, d}),
-                  b.layer_weight("moe.shared_down_weight", "ffn_down_shexp.weight", {d, f}),
-                  b.optional_layer_weight("moe.shared_router_weight", "ffn_gate_inp_shexp.weight", {d}), hidden,
-                  push::kSilu);
+  add_shared_expert(b, x, hidden, push::kSilu);
 }
 
 Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
@@ -107,9 +101,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     feed_forward(b, hidden, layer);
   }
   output_head(b, hidden);
-  std::vector<std::string> mtp_blocks;
-  for (std::uint32_t i = 0; i < c.n_mtp_layers; ++i) mtp_blocks.push_back(fmt::format("blk.{}.", c.n_layers + i));
-  return b.finish(mtp_blocks);
+  return b.finish(mtp_blocks(c));
 }
 
 std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights) {

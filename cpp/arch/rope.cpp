@@ -12,13 +12,15 @@ namespace {
 // times within the original context get their unscaled frequency. Pairs that rotate less than beta_slow times get the
 // interpolated frequency. Pairs between these get a mix of the two frequencies that changes linearly with the pair's
 // index.
-void apply_yarn(const ModelConfig& c, RopeAngles& angles) {
+void apply_yarn(const ModelConfig& c, YarnBounds bounds, RopeAngles& angles) {
   const double n_rot = c.rope_dim, context = c.rope_original_context;
   const auto pair_that_turns = [&](double times) {
     return n_rot * std::log(context / (times * 2 * std::numbers::pi)) / (2 * std::log(c.rope_theta));
   };
-  const double low = std::max(0.0, std::floor(pair_that_turns(c.rope_yarn_beta_fast)));
-  const double high = std::min(n_rot - 1, std::ceil(pair_that_turns(c.rope_yarn_beta_slow)));
+  double low = pair_that_turns(c.rope_yarn_beta_fast), high = pair_that_turns(c.rope_yarn_beta_slow);
+  if (bounds == YarnBounds::kWholePairs) low = std::floor(low), high = std::ceil(high);
+  low = std::max(0.0, low);
+  high = std::min(n_rot - 1, high);
   for (std::size_t i = 0; i < angles.inverse_frequencies.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
     double& frequency = angles.inverse_frequencies[i];
@@ -35,12 +37,13 @@ RopeAngles rope_angles(std::uint32_t n_rot, double theta) {
   return angles;
 }
 
-RopeAngles scaled_rope_angles(const ModelConfig& c, const Weights& weights, std::string_view divisors) {
+RopeAngles scaled_rope_angles(const ModelConfig& c, const Weights& weights, std::string_view divisors,
+                              YarnBounds bounds) {
   RopeAngles angles = rope_angles(c.rope_dim, c.rope_theta);
   if (c.rope_attn_factor > 0) angles.magnitude = c.rope_attn_factor;
   if (c.rope_scaling_type == "linear")
     for (double& frequency : angles.inverse_frequencies) frequency /= c.rope_scaling_factor;
-  if (c.rope_scaling_type == "yarn") apply_yarn(c, angles);
+  if (c.rope_scaling_type == "yarn") apply_yarn(c, bounds, angles);
   const Tensor* tensor = divisors.empty() ? nullptr : weights.find(divisors);
   for (std::size_t i = 0; tensor != nullptr && i < angles.inverse_frequencies.size(); ++i) {
     float divisor;

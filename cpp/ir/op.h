@@ -54,7 +54,8 @@ namespace zinc_rt::ir {
   X(POOL_MEAN, "output")                     \
   X(LAYER_NORM, "norm")                      \
   X(GELU, "act")                             \
-  X(LOGPROBS, "output")
+  X(LOGPROBS, "output")                      \
+  X(MOE_ADD_BIAS, "moe")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

@@ -9,6 +9,7 @@
 #include "base/kv_type.h"
 #include "ir/text.h"
 #include "kernels/common/operands.h"
+#include "kernels/common/push.h"
 
 // The table of rules is written as text. A row is "operand operand ... -> result result ... ; attribute attribute ...",
 // where
@@ -34,7 +35,7 @@ struct Row {
 
 constexpr std::string_view kAttention =
     "q:f32[n,n_heads*head_dim] !kv_k:KV[pages,16,n_kv_heads*head_dim] kv_v:KV[pages,16,n_kv_heads*v_head_dim] "
-    "pos:i32[n] slot:i32[n] page_table:i32[s,m] -> y:f32[n,n_heads*v_head_dim] ; "
+    "pos:i32[n] slot:i32[n] page_table:i32[s,m] sinks?:f32[n_heads] -> y:f32[n,n_heads*v_head_dim] ; "
     "n_heads:u32 n_kv_heads:u32 head_dim:u32 v_head_dim:u32 scale:f32 window:u32 softcap:f32";
 
 constexpr Row kRows[] = {
@@ -53,8 +54,8 @@ constexpr Row kRows[] = {
     {Op::FLASH_ATTN, kAttention},
     {Op::FLASH_ATTN_BATCHED, kAttention},
     {Op::MOE_GATE_TOPK,
-     "x:A[n,d] !gate_w:W[e,d] -> logits:f32[n,e] ids:i32[n,n_used] weights:f32[n,n_used] ; n_used:u32 renormalize:u32 "
-     "scale:f32"},
+     "x:A[n,d] !gate_w:W[e,d] bias?:f32[e] choice_bias?:f32[e] -> logits:f32[n,e] ids:i32[n,n_used] "
+     "weights:f32[n,n_used] ; n_used:u32 renormalize:u32 scale:f32 gating:u32 groups:u32 groups_used:u32"},
     {Op::MOE_GATE_UP, "x:A[n,d] !gate_w:W[e,f,d] up_w:W[e,f,d] ids:i32[n,k] -> gate:f32[n,k*f] up:f32[n,k*f]"},
     {Op::MOE_SWIGLU, "gate:f32[n,f] up:f32[n,f] -> y~:f32[n,f] ; act:u32"},
     {Op::MOE_DOWN_ACC,
@@ -101,6 +102,7 @@ constexpr Row kRows[] = {
     {Op::LAYER_NORM, "x:f32[n,d] w:f32[d] b:f32[d] -> y~:f32[n,d] ; eps:f32"},
     {Op::GELU, "x:f32[n,f] -> y~:f32[n,f]"},
     {Op::LOGPROBS, "logits:f32[n,v] token:i32[n] params:i32[n,2] -> stats:u32[n,260]"},
+    {Op::MOE_ADD_BIAS, "y:f32[n,k*f] ids:i32[n,k] bias:f32[e,f] -> out=y"},
 };
 static_assert(std::size(kRows) == kOpCount);
 
@@ -389,7 +391,18 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     const Dim* experts = bindings.find("e");
     if (attr_u32(node, "n_used") == 0 || attr_u32(node, "n_used") > experts->n)
       return refuse(fmt::format("n_used = {} of {} experts", attr_u32(node, "n_used"), experts->n));
+    if (attr_u32(node, "gating") > push::kSigmoid)
+      return refuse(fmt::format("gating = {}, at most {} known", attr_u32(node, "gating"), unsigned{push::kSigmoid}));
+    const std::uint32_t groups = attr_u32(node, "groups"), used = attr_u32(node, "groups_used");
+    if (groups == 0 || experts->n % groups != 0)
+      return refuse(fmt::format("groups = {} does not divide {} experts", groups, experts->n));
+    if (used == 0 || used > groups || attr_u32(node, "n_used") > experts->n / groups * used)
+      return refuse(fmt::format("groups_used = {} of {} groups, for n_used = {} of {} experts", used, groups,
+                                attr_u32(node, "n_used"), experts->n));
   }
+  const unsigned last_act = node.op == Op::SHARED_EXPERT ? push::kGeluTanh : push::kSwigluOai;
+  if (const auto i = attr_index(rule, "act"); i < rule.attrs.size() && node.attrs[i] > last_act)
+    return refuse(fmt::format("act = {}, at most {} known", node.attrs[i], last_act));
   if (node.op == Op::MOE_LINEAR) {
     const Dim* chosen = bindings.find("k");
     if (const auto rows = attr_u32(node, "rows"); rows != 1 && rows != chosen->n)

@@ -62,6 +62,8 @@ constexpr CountRow kCounts[] = {
     {&ModelConfig::n_experts, ".expert_count", 0, kMaxExperts, 0},
     {&ModelConfig::n_experts_used, ".expert_used_count", 0, kMaxExperts, 0},
     {&ModelConfig::expert_ffn_dim, ".expert_feed_forward_length", 0, kMaxDim, 0},  // if absent or 0, ffn_dim is used
+    {&ModelConfig::n_expert_groups, ".expert_group_count", 0, kMaxExperts, 1},
+    {&ModelConfig::n_expert_groups_used, ".expert_group_used_count", 0, kMaxExperts, 1},
     {&ModelConfig::shared_expert_ffn_dim, ".expert_shared_feed_forward_length", 0, kMaxDim, 0},
     {&ModelConfig::full_attention_interval, ".full_attention_interval", 0, kMaxLayers, 0},
     {&ModelConfig::ssm_conv_width, ".ssm.conv_kernel", 0, 256, 0},
@@ -122,6 +124,7 @@ class ConfigReader {
     ZRT_CHECK_OK(derive_heads());
     ZRT_CHECK_OK(derive_rope());
     ZRT_CHECK_OK(derive_ffn());
+    ZRT_CHECK_OK(derive_router());
     ZRT_CHECK_OK(derive_norm());
     ZRT_CHECK_OK(derive_vocab());
     ZRT_CHECK_OK(derive_token_types());
@@ -274,6 +277,21 @@ class ConfigReader {
     if (std::ranges::find(kTypes, config_.rope_scaling_type) == std::end(kTypes))
       return fail(StatusCode::kUnavailable, "[config] {}: needs none, linear, yarn or longrope, {} there",
                   at(".rope.scaling.type"), quoted(config_.rope_scaling_type));
+    return {};
+  }
+
+  Status derive_router() {
+    constexpr std::string_view kGating = ".expert_gating_func", kNorm = ".expert_weights_norm";
+    constexpr auto kLast = static_cast<std::int64_t>(ExpertGating::kSoftmaxOfChosen);
+    ZRT_TRY(const std::int64_t gating, metadata_.get_int_or(full(kGating), 0));
+    if (gating < 0 || gating > kLast) return out_of_range<std::int64_t>(kGating, 0, kLast, gating);
+    config_.expert_gating = static_cast<ExpertGating>(gating);
+    if (metadata_.contains(full(kNorm))) {
+      ZRT_TRY(config_.expert_weights_norm, metadata_.get_bool_or(full(kNorm), false));
+    }
+    // 0 groups mean that the file has none.
+    for (std::uint32_t* groups : {&config_.n_expert_groups, &config_.n_expert_groups_used})
+      if (*groups == 0) *groups = 1;
     return {};
   }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,10 @@
 #include "model/gguf/tensor_info.h"
 
 namespace zinc_rt {
+
+// How a router's logits become likelihoods, by the numbers of the key expert_gating_func. kNone: the file does not say
+// it, and the family decides.
+enum class ExpertGating : std::uint8_t { kNone = 0, kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3 };
 
 struct ModelConfig {
   // The following members are names, which the model card shows. Executors use only `architecture`, for example
@@ -70,6 +75,9 @@ struct ModelConfig {
   std::uint32_t expert_ffn_dim = 0;
   std::uint32_t shared_expert_ffn_dim = 0;
   double expert_weights_scale = 1;
+  ExpertGating expert_gating = ExpertGating::kNone;
+  std::optional<bool> expert_weights_norm;  // whether the chosen experts' weights are divided by their sum
+  std::uint32_t n_expert_groups = 1, n_expert_groups_used = 1;
 
   // The following members describe recurrent layers (gated delta net, as in Qwen3-Next).
   std::vector<bool> is_recurrent;  // one flag per layer; empty if the file has no such list

@@ -88,7 +88,12 @@ bool is_reordered(const ModelConfig& c, const Value& value) {
 using Set = std::span<const std::string_view>;
 constexpr std::string_view kEncoders[] = {"bert", "nomic-bert"};
 constexpr std::string_view kHybrids[] = {"qwen35", "qwen35moe", "qwen3next"};
-constexpr std::string_view kExperts[] = {"qwen3", "qwen3moe", "qwen35", "qwen35moe", "qwen3next", "gemma4"};
+constexpr std::string_view kExperts[] = {"qwen3",   "qwen3moe", "qwen35",       "qwen35moe",   "qwen3next", "gemma4",
+                                         "gpt-oss", "glm4moe",  "ernie4_5-moe", "hunyuan-moe", "minimax-m2"};
+constexpr std::string_view kSharedExperts[] = {"qwen35",  "qwen35moe",    "qwen3next",
+                                               "glm4moe", "ernie4_5-moe", "hunyuan-moe"};
+// The layers without experts have other tensors, by which they are told apart.
+constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe"};
 constexpr std::string_view kWindows[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
@@ -183,19 +188,17 @@ constexpr KeyRow kKeys[] = {
     by(kExperts, ".expert_count", is_one_of<0>),
     by(kExperts, ".expert_used_count", without_experts_or<>),
     by(kExperts, ".expert_feed_forward_length", without_experts_or<>),
-    by(kHybrids, ".expert_shared_feed_forward_length", without_experts_or<0>),
+    by(kSharedExperts, ".expert_shared_feed_forward_length", without_experts_or<0>),
     by(kExperts, ".expert_weights_scale", without_experts_or<0, 1>),
-    by_none(".expert_weights_norm", without_experts_or<1>),
+    by(kExperts, ".expert_weights_norm", without_experts_or<>),
     by_none(".norm_top_k_prob", without_experts_or<1>),
-    // 0 means that the file does not set it. 1 means softmax over all experts, and 3 softmax over the chosen experts.
-    // The families compute these.
-    by_none(".expert_gating_func", without_experts_or<0, 1, 3>),
-    by_none(".expert_group_count", without_experts_or<0, 1>),
-    by_none(".expert_group_used_count", without_experts_or<0, 1>),
+    by(kExperts, ".expert_gating_func", without_experts_or<0>),
+    by(kExperts, ".expert_group_count", without_experts_or<0, 1>),
+    by(kExperts, ".expert_group_used_count", without_experts_or<0, 1>),
     by_none(".expert_group_scale", without_experts_or<0, 1>),
-    by_none(".leading_dense_block_count", without_experts_or<0>),
+    by(kDenseLayers, ".leading_dense_block_count", without_experts_or<0>),
     by_none(".moe_every_n_layers", without_experts_or<0, 1>),
-    by_none(".interleave_moe_layer_step", without_experts_or<0, 1>),
+    by(kDenseLayers, ".interleave_moe_layer_step", without_experts_or<0, 1>),
     by_none(".moe_latent_size", without_experts_or<0>),
     by_none(".router_logit_softcapping", without_experts_or<0>),
 

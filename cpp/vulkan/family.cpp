@@ -179,6 +179,15 @@ Result<ModelShape> describe(const ModelConfig& c, const Weights& weights) {
   if (c.n_experts > 0 && !row->may_have_experts)
     return fail(StatusCode::kUnavailable, "[vulkan] {}: {} experts are not supported in this family", c.architecture,
                 c.n_experts);
+  // This backend's router takes the softmax over all experts, renormalizes, and knows no groups.
+  if (c.n_experts > 0 &&
+      (c.expert_gating == ExpertGating::kSigmoid || c.n_expert_groups > 1 || !c.expert_weights_norm.value_or(true)))
+    return fail(
+        StatusCode::kUnavailable,
+        "[vulkan] {}: a router with expert_gating_func {}, {} groups of experts and expert_weights_norm {} is not "
+        "supported by this backend",
+        c.architecture, static_cast<unsigned>(c.expert_gating), c.n_expert_groups,
+        c.expert_weights_norm.value_or(true));
   if (c.rope_scaling_type == "longrope" && (c.architecture != "phi3" || weights.find(kLong) == nullptr))
     return fail(StatusCode::kUnavailable,
                 "[vulkan] {}: rope scaling \"longrope\" is not supported without phi3's factors", c.architecture);

@@ -38,9 +38,9 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(ROPE, Rope, x, pos, table, y)                                                                                 \
   X(RMS_NORM_FUSED_ROPE_KV_WRITE, RmsNormFusedRopeKvWrite, q, k, v, q_norm, k_norm, pos, slot, table, page_table, \
     kv_k, kv_v, q_out, k_cache, v_cache)                                                                          \
-  X(FLASH_ATTN, FlashAttn, q, kv_k, kv_v, pos, slot, page_table, y)                                               \
-  X(FLASH_ATTN_BATCHED, FlashAttnBatched, q, kv_k, kv_v, pos, slot, page_table, y)                                \
-  X(MOE_GATE_TOPK, MoeGateTopk, x, gate_w, logits, ids, weights)                                                  \
+  X(FLASH_ATTN, FlashAttn, q, kv_k, kv_v, pos, slot, page_table, sinks, y)                                        \
+  X(FLASH_ATTN_BATCHED, FlashAttnBatched, q, kv_k, kv_v, pos, slot, page_table, sinks, y)                         \
+  X(MOE_GATE_TOPK, MoeGateTopk, x, gate_w, bias, choice_bias, logits, ids, weights)                               \
   X(MOE_GATE_UP, MoeGateUp, x, gate_w, up_w, ids, gate, up)                                                       \
   X(MOE_SWIGLU, MoeSwiglu, gate, up, y)                                                                           \
   X(MOE_DOWN_ACC, MoeDownAcc, x, down_w, ids, weights, expert_scale, hidden, out)                                 \
@@ -74,7 +74,8 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(POOL_MEAN, PoolMean, x, pos, slot, sum, y, next)                                                              \
   X(LAYER_NORM, LayerNorm, x, w, b, y)                                                                            \
   X(GELU, Gelu, x, y)                                                                                             \
-  X(LOGPROBS, Logprobs, logits, token, params, stats)
+  X(LOGPROBS, Logprobs, logits, token, params, stats)                                                             \
+  X(MOE_ADD_BIAS, MoeAddBias, y, ids, bias, out)
 
 namespace zinc_rt::operand {
 

@@ -7,7 +7,10 @@
 
 namespace zinc_rt::push {
 
-enum Activation : uint32_t { kSilu = 0, kGeluTanh = 1 };
+// How act(gate) and up become a value: act(gate) * up, or the clamped form of gpt-oss (exact_math.h: swiglu_oai).
+enum Activation : uint32_t { kSilu = 0, kGeluTanh = 1, kSwigluOai = 2 };
+// How a router's logits become likelihoods: by the softmax over all experts, or by the sigmoid of each.
+enum Gating : uint32_t { kSoftmax = 0, kSigmoid = 1 };
 
 struct Embed {
   float scale;
@@ -40,6 +43,7 @@ struct FlashAttn {
 struct MoeGateTopk {
   uint32_t n_used, renormalize;
   float scale;
+  uint32_t gating, groups, groups_used;
 };
 struct MoeSwiglu {
   uint32_t act;
@@ -89,7 +93,7 @@ struct LayerNorm {
 static_assert(sizeof(Embed) == 4 && sizeof(RmsNorm) == 8 && sizeof(RmsNormFusedQkv) == 8, "4 bytes an attribute");
 static_assert(sizeof(RmsNormFusedMlpGateUp) == 8 && sizeof(Rope) == 12 && sizeof(RmsNormFusedRopeKvWrite) == 16,
               "4 bytes an attribute");
-static_assert(sizeof(FlashAttn) == 28 && sizeof(MoeGateTopk) == 12 && sizeof(MoeSwiglu) == 4, "4 bytes an attribute");
+static_assert(sizeof(FlashAttn) == 28 && sizeof(MoeGateTopk) == 24 && sizeof(MoeSwiglu) == 4, "4 bytes an attribute");
 static_assert(sizeof(SharedExpert) == 8 && sizeof(SsmConv1d) == 8 && sizeof(SsmDeltaNet) == 24, "4 bytes an attribute");
 static_assert(sizeof(SsmGatedNorm) == 8 && sizeof(ResidualRmsNorm) == 4 && sizeof(KvWriteBatched) == 4,
               "4 bytes an attribute");

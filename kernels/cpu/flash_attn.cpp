@@ -1,10 +1,11 @@
 // This is the CPU reference kernel of the op FLASH_ATTN. It computes the causal attention of one query token per slot
 // over the slot's paged K and V. Query heads are grouped: head h reads kv head h / (n_heads / n_kv_heads). With window
 // > 0, token i attends only to tokens j with i - j < window. With softcap > 0, scores become s = cap * tanh(s / cap).
-// Masked tokens are skipped, never added. K and V of f32, f16 and q8_0 are converted to float first. Rotated K and V
+// Masked tokens are skipped, never added. If sinks are given, each head has one more score, sinks[head], which has a share
+// of the exponentials but no value (gpt-oss). It is neither scaled nor capped. K and V of f32, f16 and q8_0 are converted to float first. Rotated K and V
 // (r8, r4) and integers (i16) are multiplied as integers (quant/rotated_kv.h, quant/integer_kv.h).
 // Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
-// v_head_dim], y [n, n_heads * v_head_dim].
+// v_head_dim], sinks [n_heads] or absent, y [n, n_heads * v_head_dim].
 // Order of sums (rule 5): the history is split into chunks of 128 positions, at multiples of 128.
 //   Within a chunk:
 //     s_j = dot(q, k_j) * scale, by the float dot of rule 4
@@ -22,6 +23,8 @@
 //     m' = max(m, m_c), a = exp(m - m'), b = exp(m_c - m')
 //     l  = fma(l_c, b, l * a)
 //     o  = fma(o_c, b, o * a)
+//   A sink comes after the last chunk: m' = max(m, sink), a = exp(m - m'), l = l * a + exp(sink - m'), o = o * a. So a sink
+//   of minus infinity changes no bit.
 //   y = o * (1 / l); for rotated values, rotate_output_back is applied to it
 //
 // A step of few tokens with long histories has fewer workgroups than threads. Then `prepare` computes the chunks before
@@ -34,6 +37,7 @@
 #include "base/name_list.h"
 #include "kernels/common/fold.h"
 #include "kernels/common/operands.h"
+#include "kernels/common/sink.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/integer_kv.h"
@@ -262,11 +266,17 @@ void attend_chunk(const Query& query, const HeadQuery& head, Span span, float* w
   reader.weigh(query, scores, span, wide, out.o);
 }
 
-// Computes a head's result y = o * (1 / l), where l is the sum of the exponentials. Then converts y as the values'
-// layout requires (Reader::finish).
-void finish(const AttendTile& tile, const Head& total, float* y) {
+// Computes a head's result y = o * (1 / l), where l is the sum of the exponentials, after its sink if it has one. Then
+// converts y as the values' layout requires (Reader::finish).
+void finish(const AttendTile& tile, std::uint32_t head, const Head& total, float* y) {
   const std::uint32_t dim = tile.shape.v_head_dim;
-  const float r = exact::rcp(total.sum);
+  float sum = total.sum;
+  if (tile.sinks != nullptr) {
+    const SinkFactors sink = sink_factors(tile.sinks[head], total.max);
+    sum = sum * sink.of_total + sink.share;
+    for (std::uint32_t i = 0; i < dim; ++i) total.o[i] = total.o[i] * sink.of_total;
+  }
+  const float r = exact::rcp(sum);
   for (std::uint32_t i = 0; i < dim; ++i) y[i] = total.o[i] * r;
   reader_of(tile).finish(y, dim);
 }
@@ -285,7 +295,7 @@ void attend_head(const Query& query, std::uint32_t head, float* y) {
     if (!is_first) merge(chunk, c.v_head_dim, total);
     is_first = false;
   }
-  finish(query.tile, total, y);
+  finish(query.tile, head, total, y);
 }
 
 // Writes one record per chunk of the tile for one head: the weighted sums of values (padded to a multiple of 16), the
@@ -343,7 +353,8 @@ AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile) {
           std::min(args.n_tokens - begin, tile),
           args.wg[1],
           args.buffer<float>(Operand::y) + std::uint64_t{begin} * c.n_heads * c.v_head_dim,
-          reinterpret_cast<float*>(args.lds)};
+          reinterpret_cast<float*>(args.lds),
+          args.buffer<const float>(Operand::sinks)};
 }
 
 void run_attend(const CpuArgs& args, const AttendTile& tile) {
@@ -465,7 +476,8 @@ void run(const CpuArgs& args) {
       record += group * floats;
       merge(head_of(), c.v_head_dim, total);
     }
-    finish(tile, total, tile.y + (tile.kv_head * group + h) * std::uint64_t{c.v_head_dim});
+    const std::uint32_t head = tile.kv_head * group + h;
+    finish(tile, head, total, tile.y + head * std::uint64_t{c.v_head_dim});
   }
 }
 

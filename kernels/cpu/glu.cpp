@@ -1,5 +1,5 @@
 // This is the CPU reference kernel of the op GLU. It computes y = act(gate) * up, where act is silu (0) or gelu in its
-// tanh form (1). y may be the same buffer as gate.
+// tanh form (1), or y = swiglu_oai(gate, up) (2; kernels/common/exact_math.h). y may be the same buffer as gate.
 // Shapes: gate, up, y [n, f].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/multiversion.h"
@@ -17,6 +17,8 @@ constexpr NameList kSymbols{"dim:f"};
 ZRT_MULTIVERSION void reference(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n) {
   if (act == push::kGeluTanh) {
     for (std::uint32_t i = 0; i < n; ++i) y[i] = exact::gelu_tanh(gate[i]) * up[i];
+  } else if (act == push::kSwigluOai) {
+    for (std::uint32_t i = 0; i < n; ++i) y[i] = exact::swiglu_oai(gate[i], up[i]);
   } else {
     for (std::uint32_t i = 0; i < n; ++i) y[i] = exact::silu(gate[i]) * up[i];
   }

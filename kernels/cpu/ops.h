@@ -181,8 +181,9 @@ struct AttendTile {
   const std::int32_t* slot;        // slot of each token, [n]
   const std::int32_t* page_table;  // pages of each slot in order, [slots, pages_per_slot]
   std::uint32_t pages_per_slot, n, kv_head;
-  float* y;        // results, [n, n_heads * v_head_dim]
-  float* scratch;  // attend_scratch_floats floats, aligned to 64 bytes
+  float* y;                      // results, [n, n_heads * v_head_dim]
+  float* scratch;                // attend_scratch_floats floats, aligned to 64 bytes
+  const float* sinks = nullptr;  // one per query head, or null
   // If not null, the tile is one token. The unmerged results of its chunks [chunk_begin, chunk_end) are written here,
   // and y is not written. Each chunk has a record of attend_record_floats per query head of the kv head, with the heads
   // of a chunk side by side: o, padded to a multiple of 16, then the chunk's maximum and its sum.

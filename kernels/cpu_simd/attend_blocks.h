@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "kernels/common/sink.h"
 #include "kernels/cpu_simd/attend_pages.h"
 
 namespace zinc_rt::cpu_simd {
@@ -445,10 +446,20 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
   }
 
   for (std::uint32_t b = 0; b < n_blocks; ++b) {
+    float of_total[kLanes];
+    if (tile.sinks != nullptr)
+      for (std::uint32_t row = b * kLanes; row < least(n, (b + 1) * kLanes); ++row) {
+        const SinkFactors sink = sink_factors(tile.sinks[h_begin + row % n_heads], rows.total_max[row]);
+        rows.total_sum[row] = rows.total_sum[row] * sink.of_total + sink.share;
+        of_total[row % kLanes] = sink.of_total;
+      }
     float r[kLanes];
     store(r, rcp(load(rows.total_sum + b * kLanes)));
     for (std::uint32_t row = b * kLanes; row < least(n, (b + 1) * kLanes); ++row) {
       float* total = totals + row * width;
+      if (tile.sinks != nullptr)
+        for (std::uint32_t i = 0; i < width; i += kLanes)
+          store(total + i, load(total + i) * splat(of_total[row % kLanes]));
       for (std::uint32_t i = 0; i < width; i += kLanes) store(total + i, load(total + i) * splat(r[row % kLanes]));
       const std::uint32_t t = begin + row / n_heads, h = h_begin + row % n_heads;
       std::memcpy(tile.y + (std::uint64_t{t} * c.n_heads + h) * c.v_head_dim, total, 4 * std::uint64_t{c.v_head_dim});

@@ -184,9 +184,16 @@ __attribute__((noinline)) void merge(Row* const* rows, std::uint32_t n, std::uin
   }
 }
 
-// Computes a row's result, y = total * (1 / sum).
-ZRT_SIMD void finish(const Row& row, std::uint32_t dim, std::uint32_t width) {
-  const Floats r = rcp(splat(row.total_sum));
+// Computes a row's result, y = total * (1 / sum). sink: null, or the sink of the row's head.
+ZRT_SIMD void finish(const Row& row, const float* sink, std::uint32_t dim, std::uint32_t width) {
+  float sum = row.total_sum;
+  if (sink != nullptr) {
+    const SinkFactors factors = sink_factors(*sink, row.total_max);
+    sum = sum * factors.of_total + factors.share;
+    for (std::uint32_t i = 0; i < width; i += kLanes)
+      store(row.total + i, load(row.total + i) * splat(factors.of_total));
+  }
+  const Floats r = rcp(splat(sum));
   for (std::uint32_t i = 0; i < width; i += kLanes) store(row.total + i, load(row.total + i) * r);
   std::memcpy(row.y, row.total, 4 * std::uint64_t{dim});
 }
@@ -380,7 +387,8 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
   }
   if (tile.records != nullptr) return;
   for (std::uint32_t r = 0; r < n; ++r) {
-    finish(rows[r], c.v_head_dim, v_width);
+    const float* sink = tile.sinks == nullptr ? nullptr : tile.sinks + h_begin + r % (h_end - h_begin);
+    finish(rows[r], sink, c.v_head_dim, v_width);
     Cells::finish(rows[r].y, c.v_head_dim);
   }
 }

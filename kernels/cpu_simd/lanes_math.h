@@ -122,6 +122,15 @@ ZRT_SIMD F gelu_tanh(const F& x) {
   return select_gt(x, splat(12.0f), x, select_gt(splat(-14.0f), x, splat(-0.0f), y));
 }
 
+template <class F>
+ZRT_SIMD F swiglu_oai(const F& gate, const F& up) {
+  const F alpha = splat(1.702f), limit = splat(7.0f), minus = splat(-7.0f);
+  const F g = select_gt(gate, limit, limit, gate), most = select_gt(up, limit, limit, up);
+  const F u = select_gt(minus, most, minus, most);
+  const F v = alpha * g;
+  return times_sigmoid(g, v, fma(alpha, g, negate(v))) * (u + F(splat(1.0f)));
+}
+
 ZRT_SIMD Floats tanh(Floats x) {
   const Floats a = magnitude(x), zero = splat(0.0f), one = splat(1.0f);
   const Floats s = a * a;

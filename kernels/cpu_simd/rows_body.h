@@ -170,23 +170,34 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
 // Number of vectors that GLU computes at once. The operations on a single vector depend on each other, so a processor
 // could not overlap them.
 constexpr int kGluVectors = 4 / kParts;
-template <bool kIsGelu>
+template <push::Activation kAct>
 ZRT_SIMD void glu_lanes(const float* gate, const float* up, float* y, std::uint32_t n) {
-  const auto activate = [](const auto& x) __attribute__((always_inline)) { return kIsGelu ? gelu_tanh(x) : silu(x); };
+  const auto product = [](const auto& g, const auto& u) __attribute__((always_inline)) {
+    if constexpr (kAct == push::kSwigluOai)
+      return swiglu_oai(g, u);
+    else if constexpr (kAct == push::kGeluTanh)
+      return gelu_tanh(g) * u;
+    else
+      return silu(g) * u;
+  };
   std::uint32_t i = 0;
   for (; i + kGluVectors * kLanes <= n; i += kGluVectors * kLanes) {
     using Many = Several<Floats, kGluVectors>;
     const auto at = [&](const float* p) __attribute__((always_inline)) {
       return Many::each([&](int j) __attribute__((always_inline)) { return load(p + i + kLanes * j); });
     };
-    const Many product = activate(at(gate)) * at(up);
-    for (int j = 0; j < kGluVectors; ++j) store(y + i + kLanes * j, product.of[j]);
+    const Many products = product(at(gate), at(up));
+    for (int j = 0; j < kGluVectors; ++j) store(y + i + kLanes * j, products.of[j]);
   }
-  for (; i + kLanes <= n; i += kLanes) store(y + i, activate(load(gate + i)) * load(up + i));
-  if (i < n) store_some(y + i, n - i, activate(load_some(gate + i, n - i, 0.0f)) * load_some(up + i, n - i, 0.0f));
+  for (; i + kLanes <= n; i += kLanes) store(y + i, product(load(gate + i), load(up + i)));
+  if (i < n) store_some(y + i, n - i, product(load_some(gate + i, n - i, 0.0f), load_some(up + i, n - i, 0.0f)));
 }
 void glu(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n) {
-  act == push::kGeluTanh ? glu_lanes<true>(gate, up, y, n) : glu_lanes<false>(gate, up, y, n);
+  switch (static_cast<push::Activation>(act)) {
+    case push::kSilu: return glu_lanes<push::kSilu>(gate, up, y, n);
+    case push::kGeluTanh: return glu_lanes<push::kGeluTanh>(gate, up, y, n);
+    case push::kSwigluOai: return glu_lanes<push::kSwigluOai>(gate, up, y, n);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // V, copying chunks to shared memory, and the sums in the order of docs/arithmetic.md, rule 5.
 #pragma once
 
+#include "kernels/common/sink.h"
 #include "kernels/cuda/kv.cuh"
 #include "kernels/cuda/row_tiles.cuh"
 
@@ -306,6 +307,13 @@ template <uint32_t kDim>
 __device__ __forceinline__ push::FlashAttn with_heads_of(push::FlashAttn c) {
   if constexpr (kDim != 0) c.head_dim = c.v_head_dim = kDim;
   return c;
+}
+
+// Returns the factors of a query head's sink; those that change nothing if there are no sinks. most: the largest score of
+// the head's chunks.
+__device__ __forceinline__ SinkFactors factors_of_sink(const OpArgs& args, uint32_t head, float most) {
+  const float* sinks = args.buffer<const float>(binding::Attention::sinks);
+  return sinks == nullptr ? SinkFactors{} : sink_factors(sinks[head], most);
 }
 
 // Returns the record of a chunk of a query head: its values, maximum and sum, which flash_attn_merge reads. head: the

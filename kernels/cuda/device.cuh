@@ -273,7 +273,7 @@ __device__ inline void rope_heads(const float* x, const float* table_row, float*
   }
 }
 
-// Returns the activation function `act` (a push constant) of x.
+// Returns the activation function `act` (a push constant, not kSwigluOai) of x.
 __device__ __forceinline__ float activate(uint32_t act, float x) {
   return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
 }
@@ -289,10 +289,14 @@ __device__ __forceinline__ void each_value(const OpArgs& args, const F& f) {
   const uint64_t row = static_cast<uint64_t>(t) * width;
   for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) f(row + i);
 }
-// Computes y = act(gate) * up. y may be the same memory as gate.
+// Computes y = act(gate) * up, or swiglu_oai(gate, up). y may be the same memory as gate.
 __device__ __forceinline__ void glu_rows(const OpArgs& args, uint32_t act) {
   const float *gate = args.buffer<const float>(binding::Glu::gate), *up = args.buffer<const float>(binding::Glu::up);
   float* y = args.buffer<float>(binding::Glu::y);
+  if (act == push::kSwigluOai) {
+    each_value(args, [=](uint64_t i) { y[i] = exact::swiglu_oai(gate[i], up[i]); });
+    return;
+  }
   each_value(args, [=](uint64_t i) { y[i] = activate(act, gate[i]) * up[i]; });
 }
 

@@ -182,10 +182,21 @@ __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest
   return {exact::exp(was - now), exact::exp(most - now)};
 }
 
+// Returns a head's value o * (1 / sum), after its sink if it has one. largest: the largest score of the chunks.
+template <bool kHasSinks>
+__device__ __forceinline__ float finished(const OpArgs& args, uint32_t head, float o, float sum, float largest) {
+  if constexpr (kHasSinks) {
+    const SinkFactors sink = factors_of_sink(args, head, largest);
+    return o * sink.of_total * exact::rcp(sum * sink.of_total + sink.share);
+  }
+  return o * exact::rcp(sum);
+}
+
 // Merges the records of a head's n chunks (at most kMergeFew) by a warp, for 32 values of the head. Each lane returns
 // value first_value + lane, holds the factors of one chunk, and issues all its loads at once.
-__device__ __forceinline__ float merged_few(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim,
-                                            uint32_t first_value) {
+template <bool kHasSinks>
+__device__ __forceinline__ float merged_few(const OpArgs& args, uint32_t head, const float* records, uint32_t floats,
+                                            uint32_t n, uint32_t v_dim, uint32_t first_value) {
   const uint32_t lane = threadIdx.x % 32, i = first_value + lane;
   const bool has_value = i < v_dim, has_chunk = 1 + lane < n;
   const float* own = records + static_cast<uint64_t>(1 + lane) * floats + v_dim;
@@ -202,15 +213,15 @@ __device__ __forceinline__ float merged_few(const float* records, uint32_t float
       sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, static_cast<int>(j)), after, sum * before);
     }
   }
-  return o * exact::rcp(sum);
+  return finished<kHasSinks>(args, head, o, sum, largest);
 }
 
 // Merges a head's records like merged_few(), for any number of chunks. The warp's shared memory (`memory`) holds the
 // factors of 32 chunks, then pieces of 32 values of records. The pieces of the next kDepth * kMergeBatch records are
 // copied ahead, because records that were written early may have left the L2 cache. The first chunk needs no factors.
-template <uint32_t kDepth>
-__device__ __forceinline__ float merged(float4* memory, const float* records, uint32_t floats, uint32_t n,
-                                        uint32_t v_dim, uint32_t first_value) {
+template <uint32_t kDepth, bool kHasSinks>
+__device__ __forceinline__ float merged(const OpArgs& args, uint32_t head, float4* memory, const float* records,
+                                        uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t first_value) {
   const uint32_t lane = threadIdx.x % 32, row = lane / 8, at = lane % 8 * 4;
   float* const pieces = reinterpret_cast<float*>(memory + 32);
   const bool has_piece = first_value + at < floats;
@@ -266,7 +277,7 @@ __device__ __forceinline__ float merged(float4* memory, const float* records, ui
       stage = stage + 1 < kDepth ? stage + 1 : 0;
     }
   }
-  return o * exact::rcp(sum);
+  return finished<kHasSinks>(args, head, o, sum, largest);
 }
 
 // Rotates the merged heads back (k8v4, k4v4). values: 256 values of whole heads; each warp rotates one head.
@@ -302,9 +313,10 @@ __device__ __forceinline__ void quantize_bytes(const OpArgs& args, const Eight& 
 // - is_runs_only (a symbol): only tokens of runs (attention.cuh) have records
 // - kDepth: as in merged(); 0 if no head has more than kMergeFew chunks
 // - kHasFixed: `quantized` may be q16a256. A kernel without the code for it starts sooner
+// - kHasSinks: heads have sinks
 // Grid: (tokens, groups of 8 pieces of heads). Each warp merges one piece of up to 32 values. Shared memory:
 // merge_bytes.
-template <bool kIsRotated, uint32_t kDepth, bool kHasFixed = true>
+template <bool kIsRotated, uint32_t kDepth, bool kHasFixed = true, bool kHasSinks = false>
 __device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) float values[kMergeThreads];
@@ -327,11 +339,12 @@ __device__ __forceinline__ void merge(const OpArgs& args) {
     const float* records =
         static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
     if (kDepth == 0 || n <= kMergeFew) {
-      value = merged_few(records, floats, n, v_dim, i - lane);
+      value = merged_few<kHasSinks>(args, head, records, floats, n, v_dim, i - lane);
     } else if constexpr (kDepth > 0) {
       auto* own = reinterpret_cast<uint8_t*>(memory) +
                   threadIdx.x / 32 * merge_bytes_of_warp(args.symbols[symbol::Attention::chunks], kDepth);
-      value = merged<kDepth>(reinterpret_cast<float4*>(own), records, floats, n, v_dim, i - lane);
+      value =
+          merged<kDepth, kHasSinks>(args, head, reinterpret_cast<float4*>(own), records, floats, n, v_dim, i - lane);
     }
   }
   if constexpr (kIsRotated) {
@@ -376,4 +389,10 @@ extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_small(const _
 }
 extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_rotated_small(const __grid_constant__ OpArgs args) {
   merge<true, kMergeSmallDepth>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_sinks(const __grid_constant__ OpArgs args) {
+  merge<false, kMergeSmallDepth, true, true>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_rotated_sinks(const __grid_constant__ OpArgs args) {
+  merge<true, kMergeSmallDepth, true, true>(args);
 }

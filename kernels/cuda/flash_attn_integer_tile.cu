@@ -246,7 +246,8 @@ struct Attend {
       const uint32_t row = TileRows::own(r);
       if (row >= of_tile.n()) continue;
       float* y = args.buffer<float>(binding::Attention::y) + of_tile.head_of(row) * c.v_head_dim + lane() % 4 * 2;
-      const float by = exact::rcp(rows[r].sum);
+      const SinkFactors sink = factors_of_sink(args, of_tile.head_of(row) % c.n_heads, rows[r].most);
+      const float by = exact::rcp(rows[r].sum * sink.of_total + sink.share);
 #pragma unroll
       for (uint32_t tile = 0; tile < kValueTiles; ++tile) {
         if (tile * 8 >= c.v_head_dim) continue;
@@ -257,7 +258,7 @@ struct Attend {
         } else {
           v = make_float2(o[tile][r * 2], o[tile][r * 2 + 1]);
         }
-        *reinterpret_cast<float2*>(y + tile * 8) = make_float2(v.x * by, v.y * by);
+        *reinterpret_cast<float2*>(y + tile * 8) = make_float2(v.x * sink.of_total * by, v.y * sink.of_total * by);
       }
     }
   }

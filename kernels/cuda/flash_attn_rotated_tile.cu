@@ -306,12 +306,14 @@ struct Attend {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float y[kValueTiles][2];
-      const float by = exact::rcp(rows[r].sum);
+      const uint32_t row = min(TileRows::own(r), of_tile.n() - 1);
+      const SinkFactors sink = factors_of_sink(args, of_tile.head_of(row) % c.n_heads, rows[r].most);
+      const float by = exact::rcp(rows[r].sum * sink.of_total + sink.share);
 #pragma unroll
       for (uint32_t tile = 0; tile < kValueTiles; ++tile) {
         float all[4] = {};
         if (tile < tiles) load_values(o, tile, all);
-        const float a = all[2 * r] * by, b = all[2 * r + 1] * by;
+        const float a = all[2 * r] * sink.of_total * by, b = all[2 * r + 1] * sink.of_total * by;
         y[tile][0] = a + b, y[tile][1] = a - b;
 #pragma unroll
         for (int h = 1; h < 4; h *= 2)

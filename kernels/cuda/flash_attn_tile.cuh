@@ -346,14 +346,14 @@ struct Tile {
         total[r][i] = is_first ? o[r][i] : __fmaf_rn(o[r][i], after, total[r][i] * before);
     }
   }
-  // Stores the thread's values of a row, multiplied by `by`.
-  __device__ __forceinline__ void write_values(float* to, const float (&values)[kSteps], float by) const {
+  // Stores the thread's values of a row, multiplied by `first` and then by `by`.
+  __device__ __forceinline__ void write_values(float* to, const float (&values)[kSteps], float first, float by) const {
 #pragma unroll
     for (int i = 0; i < kSteps; i += 4) {
       const uint32_t at = (i / kOfVector * 16 + threadIdx.x % 16) * kOfVector + i % kOfVector;
       if (at < c.v_head_dim)
-        *reinterpret_cast<float4*>(to + at) =
-            make_float4(values[i] * by, values[i + 1] * by, values[i + 2] * by, values[i + 3] * by);
+        *reinterpret_cast<float4*>(to + at) = make_float4(values[i] * first * by, values[i + 1] * first * by,
+                                                          values[i + 2] * first * by, values[i + 3] * first * by);
     }
   }
   // Divides the merged values by the sums, and writes y of the tile's rows.
@@ -362,9 +362,11 @@ struct Tile {
     for (int r = 0; r < kVRows; ++r) {
       const uint32_t of = threadIdx.x / 16 + r * kHalfWarps, t = tokens.first + of / group;
       if (of >= tokens.n * group) break;
-      write_values(args.buffer<float>(binding::Attention::y) +
-                       (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.v_head_dim,
-                   total[r], exact::rcp(row.sums[of]));
+      const uint32_t head = kv_head * group + of % group;
+      const SinkFactors sink = factors_of_sink(args, head, row.maxima[of]);
+      write_values(
+          args.buffer<float>(binding::Attention::y) + (static_cast<uint64_t>(t) * c.n_heads + head) * c.v_head_dim,
+          total[r], sink.of_total, exact::rcp(row.sums[of] * sink.of_total + sink.share));
     }
   }
   // Stores o of a chunk in the records of the tile's rows.
@@ -373,7 +375,7 @@ struct Tile {
     for (int r = 0; r < kVRows; ++r) {
       const uint32_t of = threadIdx.x / 16 + r * kHalfWarps;
       if (of >= tokens.n * group) break;
-      write_values(record_of(tokens, of, chunk), o[r], 1.0f);
+      write_values(record_of(tokens, of, chunk), o[r], 1.0f, 1.0f);
     }
   }
 

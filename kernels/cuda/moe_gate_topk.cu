@@ -170,6 +170,100 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   }
 }
 
+// Finds the groups of experts that are none of the groups_used best. scores: of the experts. of_groups: receives a group's
+// score, its largest score plus its second largest. is_out: receives 1 for each group that is left out. REQUIRES: all
+// threads of the workgroup call it.
+__device__ inline void leave_best_groups(const push::MoeGateTopk& c, uint32_t e, const float* scores, float* of_groups,
+                                         uint32_t* is_out) {
+  const uint32_t each = e / c.groups;
+  for (uint32_t g = threadIdx.x; g < c.groups; g += blockDim.x) {
+    float largest = -__int_as_float(0x7f800000), second = largest;
+    for (uint32_t i = g * each; i < (g + 1) * each; ++i) {
+      second = scores[i] > largest ? largest : scores[i] > second ? scores[i] : second;
+      largest = scores[i] > largest ? scores[i] : largest;
+    }
+    of_groups[g] = each > 1 ? largest + second : largest;
+    is_out[g] = 1;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (uint32_t j = 0; j < c.groups_used; ++j) {
+      uint32_t next = c.groups;
+      for (uint32_t g = 0; g < c.groups; ++g)
+        if (is_out[g] != 0 && (next == c.groups || of_groups[g] > of_groups[next])) next = g;
+      is_out[next] = 0;
+    }
+  }
+  __syncthreads();
+}
+
+// For routers with sigmoids, biases of the choice, or groups of experts. Grid: one workgroup per token. Shared memory:
+// 2 * e + 2 * groups + n_used floats, and 64 words.
+extern "C" __global__ void moe_gate_topk_scored(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, p);
+  wait_for_inputs();
+  let_next_start();
+  const auto c = args.constants<push::MoeGateTopk>();
+  const uint32_t t = blockIdx.x, e = args.dim(symbol::GateTopk::e), lane = threadIdx.x, each = e / c.groups;
+  if (t >= args.dim(symbol::GateTopk::rows)) return;
+  const float *logits = args.buffer<const float>(binding::GateTopk::logits) + static_cast<uint64_t>(t) * e,
+              *choice_bias = args.buffer<const float>(binding::GateTopk::choice_bias);
+  float *better = p + e, *of_groups = better + e;
+  auto* is_out = reinterpret_cast<uint32_t*>(of_groups + c.groups);
+  float* chosen = reinterpret_cast<float*>(is_out + c.groups);
+  auto* words = reinterpret_cast<uint32_t*>(chosen + c.n_used);
+  if (c.gating == push::kSigmoid) {
+    for (uint32_t i = lane; i < e; i += blockDim.x) p[i] = exact::sigmoid(logits[i]);
+  } else {
+    const float most = logits[argmax_row(logits, e, words)];
+    for (uint32_t i = lane; i < e; i += blockDim.x) p[i] = exact::exp(logits[i] - most);
+    __syncthreads();
+    float sum = 0.0f;
+    for (uint32_t i = lane % 16; i < e; i += 16) sum = sum + p[i];
+    const float inverse = exact::rcp(fold_half_warp(sum));
+    __syncthreads();
+    for (uint32_t i = lane; i < e; i += blockDim.x) p[i] = p[i] * inverse;
+  }
+  const bool is_scored = choice_bias != nullptr || c.groups > 1;
+  for (uint32_t i = lane; i < e; i += blockDim.x) {
+    const float s = choice_bias != nullptr ? p[i] + choice_bias[i] : p[i];
+    better[i] = !is_scored ? logits[i] : s == s ? s : -__int_as_float(0x7f800000);
+  }
+  for (uint32_t g = lane; g < c.groups; g += blockDim.x) is_out[g] = 0;
+  __syncthreads();
+  if (is_scored) leave_best_groups(c, e, better, of_groups, is_out);
+  if (lane >= 32) return;
+  uint64_t taken = 0;  // as in moe_gate_topk
+  for (uint32_t j = 0; j < c.n_used; ++j) {
+    uint32_t best = 0, at = kAbsent, first = kAbsent;
+    for (uint32_t i = lane, bit = 0; i < e; i += 32, ++bit) {
+      if ((taken >> bit & 1) != 0 || is_out[i / each] != 0) continue;
+      first = min(first, i);
+      if (const uint32_t key = key_of(better[i]); key > best) best = key, at = i;
+    }
+    at = __reduce_min_sync(0xFFFFFFFFu, best == __reduce_max_sync(0xFFFFFFFFu, best) ? at : kAbsent);
+    first = __reduce_min_sync(0xFFFFFFFFu, first);
+    const uint32_t next = key_of(better[first]) != kNanKey ? at : first;  // as in moe_gate_topk
+    if (next % 32 == lane) taken |= 1ull << (next / 32);
+    if (lane != 0) continue;
+    args.buffer<int32_t>(binding::GateTopk::ids)[static_cast<uint64_t>(t) * c.n_used + j] = static_cast<int32_t>(next);
+    chosen[j] = p[next];
+  }
+  __syncwarp();
+  float r = 1.0f;
+  if (c.renormalize != 0) {
+    float total = 0.0f;
+    for (uint32_t j = 0; j < c.n_used; ++j) total = total + chosen[j];
+    r = exact::rcp(total);
+  }
+  for (uint32_t j = lane; j < c.n_used; j += 32) {
+    float weight = chosen[j];
+    if (c.renormalize != 0) weight = weight * r;
+    if (c.scale != 1.0f) weight = weight * c.scale;
+    args.buffer<float>(binding::GateTopk::weights)[static_cast<uint64_t>(t) * c.n_used + j] = weight;
+  }
+}
+
 // Makes the items from the number of choices of each expert. An item is up to `most` choices of one expert. A warp
 // calls it, and each lane handles consecutive experts.
 // counts: choices per expert; counts[e] is the number of choices whose id is not that of an expert. places: receives,

@@ -95,9 +95,9 @@ struct OpArgs {
 namespace binding {
 using namespace zinc_rt::operand;
 // FLASH_ATTN and FLASH_ATTN_BATCHED, with the QUANTIZE of their rows and these as digit_rows.cu makes them.
-ZRT_NAMES(Attention, q, kv_k, kv_v, pos, slot, page_table, y, quantized, digits)
+ZRT_NAMES(Attention, q, kv_k, kv_v, pos, slot, page_table, sinks, y, quantized, digits)
 // MOE_GATE_TOPK, with its choices sorted by expert; those alone.
-ZRT_NAMES(GateTopk, x, gate_w, logits, ids, weights, items, order)
+ZRT_NAMES(GateTopk, x, gate_w, bias, choice_bias, logits, ids, weights, items, order)
 ZRT_NAMES(MoeGroup, ids, items, order)
 // The sum over each token's choices, by itself or in front of a norm of rows.
 ZRT_NAMES(ChoiceSum, choices_y, ids, weights, expert_scale, z, hidden)
@@ -134,6 +134,7 @@ ZRT_NAMES(AttentionTiles, rows, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, tile_toke
 // columns: choices of an item at most.
 ZRT_NAMES(GateTopk, rows, e, columns)
 ZRT_NAMES(MoeGroup, rows, k, e, columns)
+ZRT_NAMES(MoeAddBias, rows, k, e, f)
 ZRT_NAMES(ChoiceSum, rows, d, k, e)
 ZRT_NAMES(NormRows, rows, d, digit_columns, fixed_columns, k, e)
 ZRT_NAMES(Quantize, rows, k, dtype_y)

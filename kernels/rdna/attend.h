@@ -93,6 +93,16 @@ ZRT_DEVICE void merge(const Totals<kColumns>& chunk, Totals<kColumns>& total) {
   total.max = max;
 }
 
+// Adds the sink of a head, if there are sinks, after its last chunk.
+template <uint32_t kColumns>
+ZRT_DEVICE void add_sink(const OpArgs& args, uint32_t head, Totals<kColumns>& total) {
+  if (args.buffers[operand::FlashAttn::sinks] == 0) return;
+  const SinkFactors sink = sink_factors(buffer<const float>(args, operand::FlashAttn::sinks)[head], total.max);
+  total.sum = total.sum * sink.of_total + sink.share;
+#pragma unroll
+  for (uint32_t i = 0; i < kColumns; ++i) total.o[i] = total.o[i] * sink.of_total;
+}
+
 // Computes one query head of one token.
 // Grid: (tokens, heads, parts). Of the chunks to which the token attends, part p computes every n_parts-th one, from
 // the p-th on. If there is one part, its workgroup merges the chunks and writes y. If there are several, each workgroup
@@ -158,6 +168,7 @@ ZRT_DEVICE void attend(const OpArgs& args, AttendShared<Cells>& shared) {
     is_first = false;
   }
   if (n_parts > 1) return;
+  add_sink(args, head, total);
   const float r = exact::rcp(total.sum);
   float* y = buffer<float>(args, Operand::y) + ((uint64_t)t * c.n_heads + head) * c.v_head_dim;
 #pragma unroll

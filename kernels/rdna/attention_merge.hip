@@ -10,6 +10,7 @@ ZRT_KERNEL(attention_merge, 256) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Buffer = binding::AttentionParts;
+  static_assert(operand::is_same_place(Buffer::sinks, operand::FlashAttn::sinks));
   using Symbol = symbol::Attention;
   __shared__ float values[256];
   const auto c = constants<push::FlashAttn>(args);
@@ -29,6 +30,7 @@ ZRT_KERNEL(attention_merge, 256) {
       else
         merge(next, total);
     }
+    add_sink(args, head, total);
     const float y = total.o[0] * exact::rcp(total.sum);
     buffer<float>(args, Buffer::y)[(uint64_t)t * width + column] = y;
     values[thread()] = y;

@@ -26,6 +26,7 @@
 #include "kernels/common/push.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/common/sample_params.h"
+#include "kernels/common/sink.h"
 #include "kernels/rdna/dtypes.h"
 #include "kernels/rdna/op_args.h"
 #include "kernels/rdna/product_args.h"
@@ -132,6 +133,12 @@ ZRT_DEVICE float fold_half(float sum) {
 
 ZRT_DEVICE float quiet_nan() {
   return f32_from_bits(0x7FC00000u);
+}
+
+// Returns what GLU makes of a value of gate and one of up. act: push::Activation.
+ZRT_DEVICE float glu(uint32_t act, float gate, float up) {
+  if (act == push::kSwigluOai) return exact::swiglu_oai(gate, up);
+  return (act == push::kGeluTanh ? exact::gelu_tanh(gate) : exact::silu(gate)) * up;
 }
 
 }  // namespace zinc_rt::rdna

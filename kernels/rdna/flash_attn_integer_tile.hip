@@ -214,12 +214,15 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
   for (uint32_t r = 0; r < 8; ++r) {
     const uint32_t of = row_of_sum(r);
     if (of >= n_rows) continue;
-    const float inverse = exact::rcp(shared.sum[of]);
+    SinkFactors sink;
+    if (args.buffers[Operand::sinks] != 0)
+      sink = sink_factors(buffer<const float>(args, Operand::sinks)[head], shared.max[of]);
+    const float inverse = exact::rcp(shared.sum[of] * sink.of_total + sink.share);
     float* y = buffer<float>(args, Operand::y) + ((uint64_t)(begin + of) * c.n_heads + head) * c.v_head_dim;
 #pragma unroll
     for (uint32_t tile = 0; tile < kTiles; ++tile) {
       const uint32_t column = (tile * 4 + wave) * 16 + lane;
-      if (column < c.v_head_dim) y[column] = o[tile][r] * inverse;
+      if (column < c.v_head_dim) y[column] = o[tile][r] * sink.of_total * inverse;
     }
   }
 }

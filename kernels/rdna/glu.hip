@@ -1,5 +1,5 @@
-// Computes GLU and MOE_SWIGLU: y = act(gate) * up, where act is silu or gelu in its tanh form (defined by
-// kernels/cpu/glu.cpp). Each workgroup computes one row: thread i computes the elements i, i + 256, ...
+// Computes GLU and MOE_SWIGLU: y = act(gate) * up, where act is silu or gelu in its tanh form, or y = swiglu_oai(gate,
+// up) (defined by kernels/cpu/glu.cpp). Each workgroup computes one row: thread i computes the elements i, i + 256, ...
 #include "kernels/rdna/device.h"
 
 namespace zinc_rt::rdna {
@@ -10,13 +10,12 @@ static_assert(operand::is_same_place(operand::Glu::y, operand::MoeSwiglu::y) &&
 ZRT_DEVICE void glu_row(const OpArgs& args) {
   using Operand = operand::Glu;
   const uint32_t f = dim(args, symbol::Row::width);
-  const bool is_gelu = constants<push::Glu>(args).act == push::kGeluTanh;
+  const uint32_t act = constants<push::Glu>(args).act;
   const uint64_t row = (uint64_t)group(0) * f;
   const float *gate = buffer<const float>(args, Operand::gate) + row,
               *up = buffer<const float>(args, Operand::up) + row;
   float* y = buffer<float>(args, Operand::y) + row;
-  for (uint32_t i = thread(); i < f; i += 256)
-    y[i] = (is_gelu ? exact::gelu_tanh(gate[i]) : exact::silu(gate[i])) * up[i];
+  for (uint32_t i = thread(); i < f; i += 256) y[i] = glu(act, gate[i], up[i]);
 }
 
 }  // namespace zinc_rt::rdna

@@ -1,6 +1,6 @@
 // moe_gate_topk computes the op MOE_GATE_TOPK after its matrix product (defined by kernels/cpu/moe_gate_topk.cpp): the
-// softmax over the logits of e experts, the n_used most likely experts, and their weights. Each workgroup is one wave
-// and computes one token.
+// likelihoods of e experts, the n_used best experts, and their weights. Each workgroup is one wave and computes one
+// token.
 // moe_items sorts the choices of all tokens by expert. With it a product reads each expert's weights once for several
 // columns (product_args.h).
 #include "kernels/rdna/device.h"
@@ -21,6 +21,27 @@ ZRT_DEVICE float float_of(uint32_t key) {
   return f32_from_bits(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
+// Sets the keys of all experts outside the groups_used best groups to 0. A group's score is its largest key's score plus
+// its second largest. REQUIRES: one lane of the wave calls it.
+ZRT_DEVICE void leave_best_groups(const push::MoeGateTopk& c, uint32_t e, uint32_t* keys, float* of_groups) {
+  const uint32_t each = e / c.groups;
+  for (uint32_t g = 0; g < c.groups; ++g) {
+    uint32_t largest = key_of(-__builtin_inff()), second = largest;
+    for (uint32_t i = g * each; i < (g + 1) * each; ++i) {
+      second = keys[i] > largest ? largest : keys[i] > second ? keys[i] : second;
+      largest = keys[i] > largest ? keys[i] : largest;
+    }
+    of_groups[g] = each > 1 ? float_of(largest) + float_of(second) : float_of(largest);
+  }
+  // The groups are left out from the worst on; of equal ones the last is worse.
+  for (uint32_t left = c.groups; left > c.groups_used; --left) {
+    uint32_t worst = kNone;
+    for (uint32_t g = 0; g < c.groups; ++g)
+      if (keys[g * each] != 0 && (worst == kNone || of_groups[g] <= of_groups[worst])) worst = g;
+    for (uint32_t i = worst * each; i < (worst + 1) * each; ++i) keys[i] = 0;
+  }
+}
+
 }  // namespace zinc_rt::rdna
 
 ZRT_KERNEL(moe_gate_topk, 32) {
@@ -28,7 +49,8 @@ ZRT_KERNEL(moe_gate_topk, 32) {
   using namespace zinc_rt::rdna;
   using Operand = operand::MoeGateTopk;
   __shared__ float p[kMostExperts];
-  __shared__ uint32_t keys[kMostExperts];  // 0: this expert is chosen already
+  __shared__ uint32_t keys[kMostExperts];  // 0: this expert is chosen already, or its group is left out
+  __shared__ float of_groups[kMostExperts];
   const auto c = constants<push::MoeGateTopk>(args);
   const uint32_t e = dim(args, symbol::GateTopk::e), t = group(0), lane = thread();
   const float* logits = buffer<const float>(args, Operand::logits) + (uint64_t)t * e;
@@ -39,13 +61,29 @@ ZRT_KERNEL(moe_gate_topk, 32) {
     keys[i] = key_of(logits[i]);
     most = keys[i] > most ? keys[i] : most;
   }
-  // A NaN is not the maximum, unless all logits are NaN.
-  const float max = float_of(largest_of_wave(most));
-  for (uint32_t i = lane; i < e; i += kWave) p[i] = exact::exp(logits[i] - max);
+  if (c.gating == push::kSigmoid) {
+    for (uint32_t i = lane; i < e; i += kWave) p[i] = exact::sigmoid(logits[i]);
+  } else {
+    // A NaN is not the maximum, unless all logits are NaN.
+    const float max = float_of(largest_of_wave(most));
+    for (uint32_t i = lane; i < e; i += kWave) p[i] = exact::exp(logits[i] - max);
+    workgroup_barrier();
+    float sum = 0.0f;
+    for (uint32_t i = lane % 16; i < e; i += 16) sum = sum + p[i];
+    const float inverse = exact::rcp(fold_half(sum));
+    workgroup_barrier();
+    for (uint32_t i = lane; i < e; i += kWave) p[i] = p[i] * inverse;
+  }
+  if (args.buffers[Operand::choice_bias] != 0 || c.groups > 1) {
+    for (uint32_t i = lane; i < e; i += kWave) {
+      const float s =
+          args.buffers[Operand::choice_bias] != 0 ? p[i] + buffer<const float>(args, Operand::choice_bias)[i] : p[i];
+      keys[i] = key_of(s == s ? s : -__builtin_inff());
+    }
+    workgroup_barrier();
+    if (lane == 0) leave_best_groups(c, e, keys, of_groups);
+  }
   workgroup_barrier();
-  float sum = 0.0f;
-  for (uint32_t i = lane % 16; i < e; i += 16) sum = sum + p[i];
-  const float inverse = exact::rcp(fold_half(sum));
   float total = 0.0f;
   for (uint32_t j = 0; j < c.n_used; ++j) {
     uint32_t best = 0, at = kNone, first = kNone;
@@ -61,7 +99,7 @@ ZRT_KERNEL(moe_gate_topk, 32) {
     // The reference begins a search with the first expert that is left, and no logit compares as larger than a NaN. So
     // if the first one left has a NaN, it is chosen.
     const uint32_t next = keys[first] != kNanKey ? at : first;
-    const float weight = p[next] * inverse;
+    const float weight = p[next];
     workgroup_barrier();
     if (lane == 0) ids[j] = (int32_t)next, weights[j] = weight, keys[next] = 0;
     total = total + weight;

@@ -51,7 +51,7 @@ ZRT_NAMES(GluQuantize, gate, up, y, quantized)
 ZRT_NAMES(SharedExpert, x, gate_inp, y, hidden)
 ZRT_NAMES(ChoiceSum, y, ids, weights, expert_scale, z, hidden)
 ZRT_NAMES(ChoiceItems, ids, items, order)
-ZRT_NAMES(AttentionParts, q, kv_k, kv_v, pos, slot, page_table, y, quantized)
+ZRT_NAMES(AttentionParts, q, kv_k, kv_v, pos, slot, page_table, sinks, y, quantized)
 }  // namespace binding
 
 // The names of symbols. A kernel's list begins with the symbols of its op, in the order of the op's row in
@@ -76,6 +76,7 @@ ZRT_NAMES(Attention, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, att
 ZRT_NAMES(AttentionTiles, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim, rows)
 ZRT_NAMES(Quantize, k, dtype_y)
 ZRT_NAMES(ChoiceSum, d, k, e)
+ZRT_NAMES(MoeAddBias, k, e, f)
 // columns: the most choices of one item.
 ZRT_NAMES(ChoiceItems, n, e, columns)
 }  // namespace symbol

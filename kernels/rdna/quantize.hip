@@ -18,14 +18,14 @@ ZRT_KERNEL(glu_quantize, 256) {
   using Buffer = rdna::binding::GluQuantize;
   using Symbol = rdna::symbol::Quantize;
   const uint32_t k = rdna::dim(args, Symbol::k), t = rdna::group(0);
-  const bool is_gelu = rdna::constants<push::Glu>(args).act == push::kGeluTanh;
+  const uint32_t act = rdna::constants<push::Glu>(args).act;
   const uint64_t row = (uint64_t)t * k;
   const float *gate = rdna::buffer<const float>(args, Buffer::gate) + row,
               *up = rdna::buffer<const float>(args, Buffer::up) + row;
   float* y = rdna::buffer<float>(args, Buffer::y) + row;
   const bool is_wanted = args.buffers[Buffer::y] != 0;
   const auto value = [&](uint32_t i) {  // called once per value, because it also stores it
-    const float v = (is_gelu ? exact::gelu_tanh(gate[i]) : exact::silu(gate[i])) * up[i];
+    const float v = rdna::glu(act, gate[i], up[i]);
     if (is_wanted) y[i] = v;
     return v;
   };

@@ -67,7 +67,7 @@ buffer act.o activation f32 [tokens, 4096]
 constexpr std::string_view kLayerAttentionNodes =
     R"(act.q, act.k, act.v = RMS_NORM_FUSED_QKV(act.hidden, model.an, model.q, model.k, model.v, _, _, _) {eps=1e-06, quantize=1}
 act.roped, state.k, state.v = RMS_NORM_FUSED_ROPE_KV_WRITE(act.q, act.k, act.v, model.qn, model.kn, request.pos, request.slot, request.rope, request.pages, state.k, state.v) {eps=1e-06, head_dim=128, n_rot=128, neox=1}
-act.y = FLASH_ATTN(act.roped, state.k, state.v, request.pos, request.slot, request.pages) {n_heads=32, n_kv_heads=8, head_dim=128, v_head_dim=128, scale=0.088, window=0, softcap=0}
+act.y = FLASH_ATTN(act.roped, state.k, state.v, request.pos, request.slot, request.pages, _) {n_heads=32, n_kv_heads=8, head_dim=128, v_head_dim=128, scale=0.088, window=0, softcap=0}
 act.yq = QUANTIZE(act.y)
 act.o = LINEAR(act.yq, model.o, _)
 act.hidden = ADD(act.hidden, act.o) inplace
@@ -154,7 +154,7 @@ buffer act.glu activation f32 [tokens, 6144]
 buffer act.gq activation q8a256 [tokens, 6144]
 act.x = RMS_NORM(act.hidden, model.fn) {eps=1e-06, group=2048}
 act.q = QUANTIZE(act.x)
-act.logits, act.ids, act.weights = MOE_GATE_TOPK(act.x, model.router) {n_used=8, renormalize=1, scale=1}
+act.logits, act.ids, act.weights = MOE_GATE_TOPK(act.x, model.router, _, _) {n_used=8, renormalize=1, scale=1, gating=0, groups=1, groups_used=1}
 act.gate, act.up = MOE_GATE_UP(act.q, model.gate, model.up, act.ids)
 act.glu = MOE_SWIGLU(act.gate, act.up) {act=0}
 act.gq = QUANTIZE(act.glu)

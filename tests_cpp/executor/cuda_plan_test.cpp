@@ -101,7 +101,7 @@ buffer act.weights activation f32 [tokens, 8]
 buffer act.gate activation f32 [tokens, 6144]
 buffer act.up activation f32 [tokens, 6144]
 act.q = QUANTIZE(act.x)
-act.logits, act.ids, act.weights = MOE_GATE_TOPK(act.x, model.router) {n_used=8, renormalize=1, scale=1}
+act.logits, act.ids, act.weights = MOE_GATE_TOPK(act.x, model.router, _, _) {n_used=8, renormalize=1, scale=1, gating=0, groups=1, groups_used=1}
 act.gate, act.up = MOE_GATE_UP(act.q, model.gate, model.up, act.ids)
 )";
 

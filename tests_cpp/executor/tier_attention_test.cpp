@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <random>
 #include <span>
@@ -28,10 +29,11 @@ struct Attention {
   std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim, window = 0;
   float softcap = 0;
   std::uint32_t pages = kPages;  // of a slot
+  bool has_sinks = false;
 };
 void PrintTo(const Attention& s, std::ostream* out) {
   *out << to_string(s.kv) << " " << s.n_heads << " heads on " << s.n_kv_heads << " of " << s.head_dim << " and "
-       << s.v_head_dim << ", window " << s.window << ", softcap " << s.softcap;
+       << s.v_head_dim << ", window " << s.window << ", softcap " << s.softcap << (s.has_sinks ? ", sinks" : "");
 }
 
 // A token at each position, of the slot beside it.
@@ -46,7 +48,7 @@ struct StepTokens {
 
 // Activations, caches and what requests say, of a step whose slots have s.pages pages each.
 struct Operands {
-  ir::BufferId k, v, pos, slot, pages;
+  ir::BufferId k, v, pos, slot, pages, sinks;
 };
 ir::BufferId declare_rows(ir::Graph& graph, const char* name, std::uint32_t width) {
   return declare(graph, name, ir::BufferClass::kActivation, DType::kF32, {ir::kTokens, width});
@@ -61,7 +63,8 @@ Operands declare_operands(ir::Graph& graph, const Attention& s, std::uint32_t n_
           declare(graph, "state.v", kState, s.kv, {n_slots * s.pages, 16, cache_row(s, s.v_head_dim)}),
           declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
           declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
-          declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, s.pages})};
+          declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, s.pages}),
+          s.has_sinks ? declare(graph, "model.sinks", kWeight, DType::kF32, {s.n_heads}) : ir::kNoBuffer};
 }
 
 // y = FLASH_ATTN, of a decode graph or another; out = LINEAR(QUANTIZE(y), w), if weights have a type and rows of y
@@ -71,7 +74,7 @@ void add_attention(ir::Graph& graph, const Attention& s, ir::BufferId q, const O
   const std::uint32_t width = s.n_heads * s.v_head_dim;
   const auto y = declare_rows(graph, "act.y", width);
   auto& node = add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED,
-                        {q, of.k, of.v, of.pos, of.slot, of.pages}, {y});
+                        {q, of.k, of.v, of.pos, of.slot, of.pages, of.sinks}, {y});
   set_attention(node, s);
   if (!weights || width % traits(act_dtype(*weights)).block_elems != 0) return;
   const auto rows = declare(graph, "act.rows", ir::BufferClass::kActivation, act_dtype(*weights), {ir::kTokens, width});
@@ -215,6 +218,11 @@ class TierAttention : public TierGraphTest {
                  {"request.pos", bytes_of(pos)},
                  {"request.slot", bytes_of(slots)},
                  {"request.pages", bytes_of(pages)}};
+    if (s.has_sinks) {
+      auto sinks = normal(s.n_heads, 4.0f);
+      sinks[0] = -std::numeric_limits<float>::infinity();
+      given["model.sinks"] = bytes_of(sinks);
+    }
     for (std::uint32_t slot = 0; slot < n_slots; ++slot) {
       std::int32_t end = 0;
       for (std::uint32_t i = 0; i < n; ++i)
@@ -311,6 +319,18 @@ class TierAttention : public TierGraphTest {
   }
   std::mt19937 rng_{11};
 };
+
+// Heads with sinks, over each kind of cache: tokens of their own slots, of which a history may be one chunk or several;
+// runs of a few tokens; tiles of a prompt.
+TEST_P(TierAttention, WithSinksHasTheBitsOfTCpu) {
+  for (const DType kv : {DType::kF16, DType::kF32, DType::kI16, DType::kQ8_0}) {
+    expect_same_tokens({.kv = kv, .n_heads = 8, .n_kv_heads = 1, .head_dim = 64, .v_head_dim = 64, .has_sinks = true});
+    const Attention windowed{
+        .kv = kv, .n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .v_head_dim = 64, .window = 130, .has_sinks = true};
+    for (const auto& step : {StepTokens{}.add(0, 250, 5).add(1, 0, 3).add(2, 639, 1), StepTokens{}.add(0, 100, 90)})
+      expect_same_step(windowed, step.pos, step.slots);
+  }
+}
 
 TEST_P(TierAttention, HasTheBitsOfTCpu) {
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},

@@ -21,7 +21,13 @@ std::vector<float> normal_floats(std::size_t n, std::mt19937& rng) {
 
 // Logits of a token: its one value times a weight of each expert. y: its choices' products of other values, if has_y.
 constexpr std::uint32_t kExpertRows = 16, kExpertWidth = 32;
-ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, float scale, bool has_y = false) {
+// What a router may have beyond logits and their softmax.
+struct RouterKind {
+  std::uint32_t gating = push::kSoftmax, groups = 1, groups_used = 1;
+  bool has_bias = false, has_choice_bias = false;
+};
+ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, float scale, bool has_y = false,
+                       const RouterKind& kind = {}) {
   ir::Graph graph("router", ir::Stage::kBoth);
   using enum ir::BufferClass;
   const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, 1});
@@ -29,7 +35,13 @@ ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, 
   const auto logits = declare(graph, "act.logits", kActivation, DType::kF32, {ir::kTokens, e});
   const auto ids = declare(graph, "act.ids", kActivation, DType::kI32, {ir::kTokens, n_used});
   const auto weights = declare(graph, "act.weights", kActivation, DType::kF32, {ir::kTokens, n_used});
-  auto& node = add_node(graph, ir::Op::MOE_GATE_TOPK, {x, w}, {logits, ids, weights});
+  const auto bias = kind.has_bias ? declare(graph, "model.bias", kWeight, DType::kF32, {e}) : ir::kNoBuffer,
+             choice_bias =
+                 kind.has_choice_bias ? declare(graph, "model.choice_bias", kWeight, DType::kF32, {e}) : ir::kNoBuffer;
+  auto& node = add_node(graph, ir::Op::MOE_GATE_TOPK, {x, w, bias, choice_bias}, {logits, ids, weights});
+  ir::set_attr(node, "gating", kind.gating);
+  ir::set_attr(node, "groups", kind.groups);
+  ir::set_attr(node, "groups_used", kind.groups_used);
   ir::set_attr(node, "n_used", n_used);
   ir::set_attr(node, "renormalize", std::uint32_t{renormalize});
   ir::set_attr(node, "scale", scale);
@@ -88,6 +100,73 @@ TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {
       ASSERT_EQ(got.at("act.ids"), wanted.at("act.ids")) << c.n_used << " of " << c.e << ", kind " << kind;
       ASSERT_EQ(n_different_numbers(got.at("act.weights"), wanted.at("act.weights")), 0u)
           << c.n_used << " of " << c.e << ", kind " << kind;
+    }
+}
+
+// Routers with sigmoids, biases and groups; ties, NaN, infinities.
+TEST_P(TierExperts, OfARouterOfEachKindHaveTheBitsOfTCpu) {
+  std::mt19937 rng(17);
+  constexpr std::uint32_t kTokens = 3;
+  for (const RouterKind& router : {RouterKind{push::kSigmoid},
+                                   {push::kSoftmax, 1, 1, true},
+                                   {push::kSoftmax, 1, 1, false, true},
+                                   {push::kSigmoid, 1, 1, true, true},
+                                   {push::kSigmoid, 8, 4, false, true},
+                                   {push::kSoftmax, 4, 1},
+                                   {push::kSigmoid, 32, 9, true, true}})
+    for (const RouterCase& c : {RouterCase{32, 8}, {160, 6}, {256, 8}})
+      for (int kind = 0; kind < 4; ++kind) {
+        auto w = normal_floats(c.e, rng), bias = normal_floats(c.e, rng), choice_bias = normal_floats(c.e, rng);
+        for (std::size_t i = 0; i < w.size(); ++i) {
+          if (kind == 1) w[i] = std::round(w[i]), bias[i] = 0, choice_bias[i] = std::round(choice_bias[i]);
+          if (kind == 2 && rng() % 4 == 0) w[i] = std::numeric_limits<float>::quiet_NaN();
+          if (kind == 3 && rng() % 4 == 0) choice_bias[i] = -std::numeric_limits<float>::infinity();
+        }
+        Memory given{{"act.x", bytes_of(std::vector<float>{1.0f, -1.0f, 0.5f})}, {"model.w", bytes_of(w)}};
+        if (router.has_bias) given["model.bias"] = bytes_of(bias);
+        if (router.has_choice_bias) given["model.choice_bias"] = bytes_of(choice_bias);
+        const auto graph = router_graph(c.e, c.n_used, kind % 2 == 0, kind < 2 ? 1.0f : 2.5f, false, router);
+        const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, kTokens, given, {"act.ids", "act.weights"});
+        const auto got = run_graph(*GetParam(), graph, kTokens, given, {"act.ids", "act.weights"});
+        const auto where = [&] {
+          return fmt::format("gating {}, {} of {} groups, {} of {} experts, kind {}", router.gating, router.groups_used,
+                             router.groups, c.n_used, c.e, kind);
+        };
+        ASSERT_EQ(got.at("act.ids"), wanted.at("act.ids")) << where();
+        ASSERT_EQ(n_different_numbers(got.at("act.weights"), wanted.at("act.weights")), 0u) << where();
+      }
+}
+
+// The bias of each expert on its rows, and the clamped activation, whether or not a QUANTIZE follows.
+TEST_P(TierExperts, BiasesAndTheClampedActivationHaveTheBitsOfTCpu) {
+  std::mt19937 rng(19);
+  using enum ir::BufferClass;
+  constexpr std::uint32_t kUsed = 3, kWidth = 320;
+  for (const bool is_quantized : {false, true})
+    for (const std::uint32_t n : {1u, 2u, 20u}) {
+      ir::Graph graph("biased", ir::Stage::kBoth);
+      const auto rows = [&](const char* name, DType dtype, std::uint32_t width) {
+        return declare(graph, name, kActivation, dtype, {ir::kTokens, width});
+      };
+      const auto gate = rows("act.gate", DType::kF32, kUsed * kWidth), up = rows("act.up", DType::kF32, kUsed * kWidth),
+                 ids = rows("act.ids", DType::kI32, kUsed), y = rows("act.y", DType::kF32, kUsed * kWidth),
+                 bias = declare(graph, "model.bias", kWeight, DType::kF32, {kExpertRows, kWidth});
+      add_node(graph, ir::Op::MOE_ADD_BIAS, {gate, ids, bias}, {gate}).inplace = true;
+      ir::set_attr(add_node(graph, ir::Op::MOE_SWIGLU, {gate, up}, {y}), "act", std::uint32_t{push::kSwigluOai});
+      if (is_quantized) add_node(graph, ir::Op::QUANTIZE, {y}, {rows("act.q", DType::kQ8A32, kUsed * kWidth)});
+      auto gates = normal_floats(std::size_t{n} * kUsed * kWidth, rng),
+           ups = normal_floats(std::size_t{n} * kUsed * kWidth, rng);
+      for (float& v : gates) v *= 6;
+      for (float& v : ups) v *= 6;
+      std::vector<std::int32_t> chosen(std::size_t{n} * kUsed);
+      for (auto& id : chosen) id = static_cast<std::int32_t>(rng() % (kExpertRows + 1));  // one is none's
+      const Memory given{{"act.gate", bytes_of(gates)},
+                         {"act.up", bytes_of(ups)},
+                         {"act.ids", bytes_of(chosen)},
+                         {"model.bias", bytes_of(normal_floats(kExpertRows * kWidth, rng))}};
+      const char* name = is_quantized ? "act.q" : "act.y";
+      const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, n, given, {name});
+      ASSERT_EQ(run_graph(*GetParam(), graph, n, given, {name}).at(name), wanted.at(name)) << n << " tokens";
     }
 }
 

@@ -12,6 +12,7 @@ struct Setup {
   std::uint32_t n_slots = 1;
   unsigned page_seed = 0;  // which pages hold the history; 0: in order
   std::uint32_t context = 320;
+  std::vector<float> sinks = {};  // one per head, or none
 };
 
 // Slots with histories of `context` tokens each, in pages of a pitch of their own.
@@ -32,7 +33,7 @@ class History {
                  const std::vector<std::int32_t>& slot) const {
     return {op,
             {f32({kTokens, s_.n_heads * s_.head_dim}, q), k_, v_, i32({kTokens}, pos), i32({kTokens}, slot),
-             i32({s_.n_slots, s_.context / 16}, pages_)},
+             i32({s_.n_slots, s_.context / 16}, pages_), s_.sinks.empty() ? absent() : f32({s_.n_heads}, s_.sinks)},
             {{DType::kF32, {kTokens, s_.n_heads * s_.v_head_dim}}},
             {{"n_heads", s_.n_heads},
              {"n_kv_heads", s_.n_kv_heads},
@@ -59,8 +60,9 @@ class History {
           s *= 0.17f;
           scores.push_back(s_.softcap > 0 ? s_.softcap * std::tanh(s / s_.softcap) : s);
         }
-        const double top = *std::ranges::max_element(scores);
-        double sum = 0;
+        const double sink = s_.sinks.empty() ? -INFINITY : double(s_.sinks[h]);
+        const double top = std::max(*std::ranges::max_element(scores), sink);
+        double sum = std::exp(sink - top);
         std::vector<double> out(s_.v_head_dim, 0.0);
         for (std::size_t j = 0; j < scores.size(); ++j) {
           const double p = std::exp(scores[j] - top);
@@ -127,6 +129,22 @@ TEST(Attention, Softcap) {
   check({.type = DType::kF16, .window = 40, .softcap = 50.0f}, "softcap and window");
 }
 
+TEST(Attention, SinksTakeAShareAndHaveNoValue) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0})
+    for (const std::uint32_t window : {0u, 24u})
+      check({.type = type, .window = window, .sinks = {0.0f, 3.0f, -2.0f, 40.0f}}, "sinks");
+  check({.softcap = 2.0f, .sinks = {5.0f, -5.0f, 1.0f, 0.5f}}, "sinks are not capped");
+}
+TEST(Attention, SinksOfMinusInfinityChangeNoBit) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0}) {
+    const History without({.type = type}), with({.type = type, .sinks = std::vector<float>(4, -INFINITY)});
+    const auto q = without.queries(kEdges.size());
+    const std::vector<std::int32_t> slots(kEdges.size(), 0);
+    for (const Op op : {Op::FLASH_ATTN, Op::FLASH_ATTN_BATCHED})
+      EXPECT_EQ(run(with.attention(op, q, kEdges, slots)), run(without.attention(op, q, kEdges, slots)));
+  }
+}
+
 TEST(Attention, PagesMayLieAnywhere) {
   for (const DType type : {DType::kF32, DType::kQ8_0}) {
     std::vector<Bytes> results;
@@ -154,22 +172,28 @@ TEST(Attention, QueriesAreIndependentAndBothOpsAgree) {
 
 TEST(Attention, BitsDoNotDependOnTheCutsBetweenThreads) {
   for (const std::uint32_t window : {0u, 150u, 700u})
-    for (const auto& [pos, slot] : {std::pair{std::vector<std::int32_t>{1100}, std::vector<std::int32_t>{0}},
-                                    {{127, 1023}, {1, 0}},
-                                    {{3, 1024, 200, 6, 900}, {1, 2, 0, 1, 0}}}) {
-      const History history(
-          {.type = DType::kF16, .n_heads = 6, .v_head_dim = 20, .window = window, .n_slots = 3, .context = 1120});
-      const auto c = history.attention(Op::FLASH_ATTN, history.queries(pos.size()), pos, slot);
-      ring::CpuRing alone(1, **ring::find_kernel_set("ref"), false);
-      const auto expected = run_on(c, alone);
-      auto sets = fast_sets();
-      sets.push_back(*ring::find_kernel_set("ref"));
-      for (const auto* set : sets)
-        for (const int threads : {1, 2, 3, 8}) {
-          ring::CpuRing ring(threads, *set, false);
-          EXPECT_EQ(expected, run_on(c, ring)) << set->name << " on " << threads << " threads, window " << window;
-        }
-    }
+    for (const bool has_sinks : {false, true})
+      for (const auto& [pos, slot] : {std::pair{std::vector<std::int32_t>{1100}, std::vector<std::int32_t>{0}},
+                                      {{127, 1023}, {1, 0}},
+                                      {{3, 1024, 200, 6, 900}, {1, 2, 0, 1, 0}}}) {
+        const History history({.type = DType::kF16,
+                               .n_heads = 6,
+                               .v_head_dim = 20,
+                               .window = window,
+                               .n_slots = 3,
+                               .context = 1120,
+                               .sinks = std::vector<float>(has_sinks ? 6 : 0, 0.5f)});
+        const auto c = history.attention(Op::FLASH_ATTN, history.queries(pos.size()), pos, slot);
+        ring::CpuRing alone(1, **ring::find_kernel_set("ref"), false);
+        const auto expected = run_on(c, alone);
+        auto sets = fast_sets();
+        sets.push_back(*ring::find_kernel_set("ref"));
+        for (const auto* set : sets)
+          for (const int threads : {1, 2, 3, 8}) {
+            ring::CpuRing ring(threads, *set, false);
+            EXPECT_EQ(expected, run_on(c, ring)) << set->name << " on " << threads << " threads, window " << window;
+          }
+      }
 }
 
 TEST(Attention, NanInQStaysInItsHead) {

@@ -31,6 +31,12 @@ TEST(Elementwise, Add) {
 TEST(Elementwise, GluSilu) {
   expect_binary(Op::GLU, {{"act", 0}}, 3e-7, [](double a, double b) { return silu(a) * b; });
 }
+TEST(Elementwise, GluSwigluOai) {
+  expect_binary(Op::GLU, {{"act", 2}}, 5e-7, [](double a, double b) {
+    const double g = std::min(a, 7.0), u = std::clamp(b, -7.0, 7.0);
+    return g / (1 + std::exp(-double(1.702f) * g)) * (u + 1);
+  });
+}
 TEST(Elementwise, GluGelu) {
   expect_binary(Op::GLU, {{"act", 1}}, 5e-7, [](double a, double b) { return gelu(a) * b; });
 }

@@ -43,13 +43,15 @@ inline Case kv_write(const HeadDims& dims, const std::vector<float>& k, const st
 struct Attention {
   std::uint32_t group, window = 0;
   float softcap = 0;
+  std::vector<float> sinks = {};  // one per query head, or none
 };
 inline Case attention_over(Op op, const HeadDims& dims, const std::vector<float>& q,
                            const std::vector<std::int32_t>& pos, const Attention& a, const Tensor& keys,
                            const Tensor& values) {
   return {op,
           {f32({kTokens, a.group * kHeads * dims.k}, q), keys, values, i32({kTokens}, pos),
-           i32({kTokens}, std::vector<std::int32_t>(pos.size(), 0)), i32({1, kPages}, shuffled_pages())},
+           i32({kTokens}, std::vector<std::int32_t>(pos.size(), 0)), i32({1, kPages}, shuffled_pages()),
+           a.sinks.empty() ? absent() : f32({a.group * kHeads}, a.sinks)},
           {{DType::kF32, {kTokens, a.group * kHeads * dims.v}}},
           {{"n_heads", a.group * kHeads},
            {"n_kv_heads", kHeads},

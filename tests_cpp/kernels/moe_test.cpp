@@ -6,12 +6,26 @@ namespace {
 
 constexpr std::uint32_t kD = 256, kF = 256, kE = 5;
 
-Case gate(const Tensor& x, const Tensor& w, std::uint32_t n, int n_used, int renormalize, float scale) {
+// What a router may have beyond logits and their softmax.
+struct Router {
+  std::vector<float> bias = {}, choice_bias = {};
+  int gating = push::kSoftmax, groups = 1, groups_used = 1;
+};
+Case gate(const Tensor& x, const Tensor& w, std::uint32_t n, int n_used, int renormalize, float scale,
+          const Router& router = {}) {
   const std::uint32_t e = w.dims[0].n, used = std::uint32_t(n_used);
+  const auto of_experts = [&](const std::vector<float>& values) {
+    return values.empty() ? absent() : f32({e}, values);
+  };
   return {Op::MOE_GATE_TOPK,
-          {x, w},
+          {x, w, of_experts(router.bias), of_experts(router.choice_bias)},
           {{DType::kF32, {kTokens, e}}, {DType::kI32, {kTokens, used}}, {DType::kF32, {kTokens, used}}},
-          {{"n_used", n_used}, {"renormalize", renormalize}, {"scale", scale}},
+          {{"n_used", n_used},
+           {"renormalize", renormalize},
+           {"scale", scale},
+           {"gating", router.gating},
+           {"groups", router.groups},
+           {"groups_used", router.groups_used}},
           {n, 0}};
 }
 
@@ -49,6 +63,68 @@ TEST(MoeGateTopk, MatchesFloat64) {
 TEST(MoeGateTopk, TiesGoToTheLowerId) {
   const auto got = run(gate(f32({kTokens, 1}, {1.0f}), f32({6, 1}, {1, 3, 2, 3, 2, 3}), 1, 5, 1, 1.0f));
   EXPECT_EQ(as<std::int32_t>(got[1]), (std::vector<std::int32_t>{1, 3, 5, 2, 4}));
+}
+
+// Logits are given: a row of one value 1 times the weights.
+std::pair<std::vector<std::int32_t>, std::vector<float>> chosen(const std::vector<float>& logits, int n_used,
+                                                                int renormalize, const Router& router) {
+  const auto got = run(gate(f32({kTokens, 1}, {1.0f}), f32({std::uint32_t(logits.size()), 1}, logits), 1, n_used,
+                            renormalize, 1.0f, router));
+  return {as<std::int32_t>(got[1]), as<float>(got[2])};
+}
+
+TEST(MoeGateTopk, SigmoidsAreNotShared) {
+  const auto [ids, weights] = chosen({0.0f, 2.0f, -1.0f, 1.0f}, 2, 0, {.gating = push::kSigmoid});
+  EXPECT_EQ(ids, (std::vector<std::int32_t>{1, 3}));
+  EXPECT_NEAR(weights[0], 1 / (1 + std::exp(-2.0)), 1e-7);
+  EXPECT_NEAR(weights[1], 1 / (1 + std::exp(-1.0)), 1e-7);
+}
+TEST(MoeGateTopk, TheBiasOfTheRouterIsPartOfTheLogits) {
+  const auto [ids, weights] = chosen({0.0f, 2.0f, -1.0f, 1.0f}, 2, 1, {.bias = {0.0f, -3.0f, 4.0f, 0.0f}});
+  EXPECT_EQ(ids, (std::vector<std::int32_t>{2, 3}));  // logits 0, -1, 3, 1
+  EXPECT_NEAR(weights[0], 1 / (1 + std::exp(-2.0)), 1e-6);
+}
+TEST(MoeGateTopk, TheBiasOfTheChoiceIsNotPartOfTheWeights) {
+  const auto [ids, weights] =
+      chosen({0.0f, 2.0f, -1.0f, 1.0f}, 2, 1, {.choice_bias = {0.0f, 0.0f, 1.0f, 0.0f}, .gating = push::kSigmoid});
+  EXPECT_EQ(ids, (std::vector<std::int32_t>{2, 1}));
+  const double a = 1 / (1 + std::exp(1.0)), b = 1 / (1 + std::exp(-2.0));
+  EXPECT_NEAR(weights[0], a / (a + b), 1e-6);
+  EXPECT_NEAR(weights[1], b / (a + b), 1e-6);
+}
+TEST(MoeGateTopk, GroupsAreChosenByTheirTwoBest) {
+  // Sums of the two best of each group: 3 + 0, 2 + 2, 1 + 1, 2.5 + 0. The best expert is in no chosen group.
+  const std::vector<float> scores{3, 0, 0, 2, 2, 0, 1, 1, 0, 2.5, 0, 0};
+  const Router router{.choice_bias = scores, .groups = 4, .groups_used = 1};
+  const std::vector<float> equal(12, 0.0f);
+  EXPECT_EQ(chosen(equal, 2, 1, router).first, (std::vector<std::int32_t>{3, 4}));
+  const Router two{.choice_bias = scores, .groups = 4, .groups_used = 2};
+  EXPECT_EQ(chosen(equal, 4, 1, two).first, (std::vector<std::int32_t>{0, 3, 4, 1}));
+  // Of equal groups the lower one.
+  const Router ties{.groups = 4, .groups_used = 2};
+  EXPECT_EQ(chosen(equal, 3, 1, ties).first, (std::vector<std::int32_t>{0, 1, 2}));
+}
+TEST(MoeGateTopk, OneGroupAndBiasesOfZeroChangeNoBit) {
+  Random random(5);
+  for (const int gating : {int(push::kSoftmax), int(push::kSigmoid)}) {
+    const auto x = f32({kTokens, kD}, random.normal(3 * kD)), w = f32({32, kD}, random.normal(32 * kD, 0.1));
+    EXPECT_EQ(
+        run(gate(x, w, 3, 5, 1, 2.0f, {.gating = gating})),
+        run(gate(
+            x, w, 3, 5, 1, 2.0f,
+            {.bias = std::vector<float>(32, 0.0f), .choice_bias = std::vector<float>(32, 0.0f), .gating = gating})));
+  }
+}
+
+TEST(MoeAddBias, AddsEachExpertsOwn) {
+  const Case c{Op::MOE_ADD_BIAS,
+               {f32({kTokens, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), i32({kTokens, 2}, {2, 0, 1, 7}),
+                f32({3, 2}, {10, 20, 30, 40, 50, 60})},
+               {update(0)},
+               {},
+               {2, 0}};
+  EXPECT_EQ(as<float>(run(c)[0]), (std::vector<float>{51, 62, 13, 24, 35, 46, 7, 8}));
+  expect_rows_independent(c);
 }
 
 TEST(MoeGateTopk, LogitsAreLinear) {

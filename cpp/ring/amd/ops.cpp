@@ -33,6 +33,7 @@ static_assert(kBeginsWith<rdna::symbol::Attention, amd_symbol::FlashAttn> &&
               kBeginsWith<amd_symbol::SsmDeltaNet, rdna::symbol::SsmDeltaNet> &&
               kBeginsWith<rdna::symbol::PoolMean, op_symbol::PoolMean> &&
               kBeginsWith<rdna::symbol::GatherRows, op_symbol::GatherRows> &&
+              kBeginsWith<rdna::symbol::MoeAddBias, op_symbol::MoeAddBias> &&
               kBeginsWith<rdna::symbol::StreamOut, op_symbol::StreamOut> &&
               kBeginsWith<rdna::symbol::RequestState, amd_symbol::RequestState> &&
               kBeginsWith<rdna::symbol::VerifyK, op_symbol::VerifyK>);
@@ -121,6 +122,7 @@ std::span<const AmdOp> amd_ops() {
       {{Op::SLICE, {}, {{"n"}}, Keys::kNone, kRow}, own},
       {{Op::MOE_LINEAR, symbols_of<op_symbol::MoeLinear>(), {{"n"}}, Keys::kWeights}, plan_moe_linear},
       {{Op::MOE_SUM, symbols_of<op_symbol::MoeSum>(), {{"n"}}, Keys::kNone}, plan_moe_sum},
+      {{Op::MOE_ADD_BIAS, symbols_of<op_symbol::MoeAddBias>(), {{"n"}}, Keys::kNone, kRow}, own},
       {{Op::COPY_ROWS, symbols_of<op_symbol::CopyRows>(), {{"n"}}, Keys::kNone, kRow}, own},
       {{Op::POOL_MEAN, symbols_of<op_symbol::PoolMean>(), {{"d", kRow}, {"n"}}, Keys::kNone, kRow}, own},
       {{Op::LAYER_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_layer_norm},

@@ -63,7 +63,8 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
   if (parts > 1) args.scratch = p.scratch(bytes);
   p.launch(kernel, kChunk, c.rows(), push.n_heads, parts, args);
   if (parts > 1) {
-    args.set_buffers<rdna::binding::AttentionParts>({o.q, o.kv_k, o.kv_v, o.pos, o.slot, o.page_table, o.y, quantized});
+    args.set_buffers<rdna::binding::AttentionParts>(
+        {o.q, o.kv_k, o.kv_v, o.pos, o.slot, o.page_table, o.sinks, o.y, quantized});
     args.symbols[Symbol::quantized_dtype] = static_cast<std::uint32_t>(type);
     p.barrier();
     p.launch("attention_merge", kColumns, c.rows(), ceil_div(width, kColumns), 1, args);

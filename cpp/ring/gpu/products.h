@@ -62,7 +62,7 @@ template <class Ref>
 Products<Ref> router_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeGateTopk>();
   const auto s = c.template symbols<op_symbol::GateTopk>();
-  return {o.x, type_of(s.dtype_x), s.d, {{o.gate_w, type_of(s.dtype_gate_w), s.e, {}, o.logits}}};
+  return {o.x, type_of(s.dtype_x), s.d, {{o.gate_w, type_of(s.dtype_gate_w), s.e, o.bias, o.logits}}};
 }
 
 // Returns the products of a MOE_GATE_UP.

@@ -27,6 +27,7 @@ ZRT_NAMES(MoeGateUp, d, e, f, k, dtype_gate_w, dtype_up_w, dtype_x, pitch_gate_w
 ZRT_NAMES(MoeLinear, d, e, f, k, dtype_w, dtype_x, pitch_w)
 ZRT_NAMES(MoeDownAcc, f, e, d, k, dtype_down_w, dtype_x, pitch_down_w)
 ZRT_NAMES(MoeSum, d, k, e)
+ZRT_NAMES(MoeAddBias, k, e, f)
 ZRT_NAMES(SharedExpert, d, f, dtype_gate_w, dtype_up_w, dtype_down_w)
 ZRT_NAMES(SsmConv1d, c, n, k)
 ZRT_NAMES(Linear, k, m, dtype_w, dtype_x)

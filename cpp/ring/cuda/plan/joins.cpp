@@ -53,6 +53,7 @@ std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
   const OpCall& call = calls[0];
   if (!is_one_row(calls.first(n))) return 0;
   const auto glu = gpu::glu(calls[1]);
+  if (glu.act == push::kSwigluOai) return 0;  // only the kernels of GLU and MOE_SWIGLU compute it
   const GluOf of{glu.y, glu.act};
   if (const auto experts = expert_products(call)) {
     if (!can_glu(planner, call, experts->x_dtype, experts->matrices)) return 0;
@@ -82,6 +83,7 @@ std::size_t quantized_down(Planner& planner, Calls calls, std::size_t n) {
 }
 
 std::size_t glu_quantize(Planner& planner, Calls calls, std::size_t n) {
+  if (gpu::glu(calls[0]).act == push::kSwigluOai) return 0;  // only the kernels of GLU and MOE_SWIGLU compute it
   return quantize_and_multiply(planner, calls, n, 1, [&](const DigitRows& digits) {
     plan_glu_quantize(planner, calls[0], gpu::glu(calls[0]), gpu::quantized(calls[1]), digits);
   });

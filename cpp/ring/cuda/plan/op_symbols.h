@@ -30,6 +30,7 @@ static_assert(has_symbols_of_op(cuda::symbol::RopeKvWrite::kText, op_symbol::Rop
 static_assert(has_symbols_of_op(cuda::symbol::Quantize::kText, op_symbol::Quantize::kText));
 static_assert(has_symbols_of_op(cuda::symbol::RequestState::kText, cuda_symbol::RequestState::kText));
 static_assert(has_symbols_of_op(cuda::symbol::VerifyK::kText, op_symbol::VerifyK::kText));
+static_assert(has_symbols_of_op(cuda::symbol::MoeAddBias::kText, op_symbol::MoeAddBias::kText));
 static_assert(has_symbols_of_op(cuda::symbol::GatherRows::kText, op_symbol::GatherRows::kText));
 
 }  // namespace zinc_rt::ring

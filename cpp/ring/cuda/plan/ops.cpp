@@ -78,6 +78,12 @@ void gate_topk(Planner& p, const OpCall& c) {
   plan_choices(p, {&c, 1});
 }
 
+void moe_add_bias(Planner& p, const OpCall& c) {
+  const auto s = c.symbols<op_symbol::MoeAddBias>();
+  p.launch("moe_add_bias", "moe_add_bias", c.rows(), ceil_div(std::uint64_t{s.k} * s.f, 1024), 1, kThreads, 0,
+           p.args_of_op(c));
+}
+
 KvLayout layout_of(DType keys) {
   return find_kv_cell(keys)->layout;
 }
@@ -234,6 +240,7 @@ std::span<const CudaOp> cuda_ops() {
       {{Op::SLICE, {}, {{"n"}}, Keys::kNone}, slice},
       {{Op::MOE_LINEAR, symbols_of<op_symbol::MoeLinear>(), {{"n"}}, Keys::kWeights}, experts},
       {{Op::MOE_SUM, symbols_of<op_symbol::MoeSum>(), {{"n"}}, Keys::kNone}, plan_moe_sum},
+      {{Op::MOE_ADD_BIAS, symbols_of<op_symbol::MoeAddBias>(), {{"n"}}, Keys::kNone}, moe_add_bias},
       {{Op::COPY_ROWS, symbols_of<op_symbol::CopyRows>(), {{"n"}}, Keys::kNone}, copy_rows},
       {{Op::POOL_MEAN, symbols_of<op_symbol::PoolMean>(), {}, Keys::kNone}, pool_mean},
       {{Op::LOGPROBS, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, logprobs},

@@ -77,17 +77,28 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
   return std::bit_floor(cuda::attend_tile_rows(width) / group);
 }
 
-// Returns the number of workgroups per token and kv head, at most `chunks`.
+bool has_sinks(const OpCall& c) {
+  return static_cast<bool>(c.buffers[operand::FlashAttn::sinks]);
+}
+// Heads with sinks have at least two parts, because then each chunk leaves a record, and the merge adds the sinks.
+std::uint32_t least_parts(const OpCall& c) {
+  return has_sinks(c) ? 2 : 1;
+}
+
+// Returns the number of workgroups per token and kv head, at most `chunks` or least_parts.
 std::uint32_t parts_of(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
+  const std::uint32_t least = least_parts(c);
   return std::clamp(ceil_div(p.device().attention.workgroups_of_each * p.device().multiprocessors,
                              std::uint64_t{c.rows()} * n_kv_heads),
-                    1u, chunks);
+                    least, std::max(chunks, least));
 }
 // As parts_of, but for tiles that must all run at once. Fewer parts leave fewer chunks to merge, and no workgroup
 // starts late.
 std::uint32_t parts_at_once(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
   const auto pairs = static_cast<std::uint32_t>(std::uint64_t{c.rows()} * n_kv_heads);
-  return std::clamp(p.device().attention.workgroups_of_each * p.device().multiprocessors / pairs, 1u, chunks);
+  const std::uint32_t least = least_parts(c);
+  return std::clamp(p.device().attention.workgroups_of_each * p.device().multiprocessors / pairs, least,
+                    std::max(chunks, least));
 }
 std::uint32_t width_of(std::uint32_t widest) {
   return widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
@@ -183,7 +194,7 @@ Plan plan_of(const Planner& p, const OpCall& c) {
       type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
   const bool is_long = c.rows() >= measured.tile_from_tokens;
   if (const std::uint32_t tokens = cuda::attend_mma_rows(width) / group, shared = cuda::attend_mma_bytes(width);
-      p.is_fast() && type == DType::kF16 && has_vectors && is_long && tokens > 0 && fits(shared))
+      p.is_fast() && type == DType::kF16 && has_vectors && is_long && tokens > 0 && fits(shared) && !has_sinks(c))
     return {Kind::kMma, tokens, width, 1, shared};
   const Records records = records_of(c);
   Plan plan;
@@ -231,9 +242,10 @@ struct MergeKernel {
   std::string name;
   std::uint64_t shared;
 };
-MergeKernel merge_kernel(const Planner& p, Kind kind, std::uint32_t chunks, const OpCall* quantize) {
+MergeKernel merge_kernel(const Planner& p, const OpCall& c, Kind kind, std::uint32_t chunks, const OpCall* quantize) {
   const bool is_rotated = kind == Kind::kRotated || kind == Kind::kRotatedRuns;
   const std::string name = is_rotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
+  if (has_sinks(c)) return {name + "_sinks", cuda::merge_bytes(chunks, cuda::kMergeSmallDepth)};
   if (chunks <= cuda::kMergeFew) {
     const bool is_fixed = !is_rotated && quantize != nullptr && gpu::quantized(*quantize).type == DType::kQ16A256;
     return {name + (is_fixed ? "_few_fixed" : "_few"), 0};
@@ -337,7 +349,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
              cuda::kAttendTileThreads, plan.run_shared, args);
   if (!plan.has_records()) return;
-  const MergeKernel merge = merge_kernel(p, plan.kind, records.chunks, quantize);
+  const MergeKernel merge = merge_kernel(p, c, plan.kind, records.chunks, quantize);
   p.launch("flash_attn", merge.name, c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
            cuda::kMergeThreads, merge.shared, args);
 }

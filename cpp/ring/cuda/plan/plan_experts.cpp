@@ -17,7 +17,10 @@ namespace symbol = cuda::symbol;
 // that computes the logits is already planned.
 void choose_experts(Planner& p, const OpCall& c, const std::optional<Products>& next, bool has_logits) {
   const std::uint32_t e = c.symbols<op_symbol::GateTopk>().e, n_used = c.constants<push::MoeGateTopk>().n_used;
-  const bool is_few = e <= 512 && n_used <= 32;
+  const auto push = c.constants<push::MoeGateTopk>();
+  const bool is_scored =
+                 push.gating != push::kSoftmax || push.groups > 1 || c.buffers[operand::MoeGateTopk::choice_bias],
+             is_few = e <= 512 && n_used <= 32 && !is_scored;
   const Sorting sorting =
       is_few && next && c.rows() <= p.device().experts.most_sorted_at_once ? plan_sorting(p, c, *next) : Sorting{};
   if (!has_logits) plan_linear(p, c, gpu::router_products(c));
@@ -31,8 +34,9 @@ void choose_experts(Planner& p, const OpCall& c, const std::optional<Products>& 
   } else if (is_few) {
     p.launch("moe_gate_topk", "moe_gate_topk" + of_lanes, c.rows(), 1, 1, 32, 0, args);
   } else {
-    const std::uint64_t words = 2 * std::uint64_t{e} + n_used + 64;
-    p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, args);
+    const std::uint64_t words = 2 * std::uint64_t{e} + n_used + 64 + (is_scored ? 2 * std::uint64_t{push.groups} : 0);
+    p.launch("moe_gate_topk", is_scored ? "moe_gate_topk_scored" : "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4,
+             args);
   }
 }
 // Returns the first products of experts after calls[0] that read its choices.
@@ -109,7 +113,8 @@ std::size_t plan_normed_choices(Planner& p, std::span<const OpCall> calls, std::
   const auto router = gpu::router_products(gate);
   const Matrix& matrix = router.matrices[0];
   const auto norm = gpu::row_norm(norm_call);
-  if (!is_row_norm(norm_call) || router.x_dtype != DType::kF32 || !can_norm_floats(p, norm.d, matrix)) return 0;
+  if (!is_row_norm(norm_call) || router.x_dtype != DType::kF32 || matrix.bias || !can_norm_floats(p, norm.d, matrix))
+    return 0;
   if (n > 3) plan_linear_op(p, calls[0], {.residual = norm.x});  // the product adds to the row itself
   NormedRows rows{norm.y};
   rows.of(quantized.type) = quantized.y;
