@@ -135,6 +135,11 @@ Status fit_history(Json& messages, const Json* tools, const output::TemplateTrai
   for (Json& message : messages) {
     if (!message.is_object()) continue;
     if (format != nullptr && format->has_short_ids) shorten(message, "tool_call_id");
+    // Templates with channels call the reasoning "thinking", and refuse it beside a text and calls.
+    if (const auto thought = message.find("reasoning_content");
+        traits.has_channels && thought != message.end() && !message.contains("thinking") &&
+        !(has_calls(message) && !output::text_of_content(message.value("content", Json())).empty()))
+      message["thinking"] = *thought;
     if (has_calls(message)) {
       const bool is_left_out = is_own || (traits.shows_tools && !traits.writes_calls);
       if (is_left_out && format != nullptr && !format->body.empty() && output::has_json_arguments(*format))

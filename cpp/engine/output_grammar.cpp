@@ -74,16 +74,20 @@ class Maker {
 
   grammar::Marker marker(std::string_view text) const { return {std::string(text), input_.formats.token_of(text)}; }
 
-  // Returns the symbol of a text of the format. If the vocabulary has a token for the format's marker, the marker in
-  // the text must be that token.
+  // Returns the symbol of a text of the format. If the vocabulary has a token for the format's marker or another of its
+  // tokens, that text must be the token.
   Symbol written(std::string_view text) {
-    const auto mark = format_->mark;
+    std::vector<std::string_view> marks(format_->tokens.begin(), format_->tokens.end());
+    if (!format_->mark.empty()) marks.push_back(format_->mark);
+    std::erase_if(marks, [&](std::string_view mark) { return !marker(mark).token; });
     std::vector<Symbol> parts;
-    while (!mark.empty() && marker(mark).token && text.contains(mark)) {
-      const auto at = text.find(mark);
+    for (;;) {
+      const auto first = std::ranges::min_element(marks, {}, [&](std::string_view mark) { return text.find(mark); });
+      const auto at = marks.empty() ? std::string_view::npos : text.find(*first);
+      if (at == std::string_view::npos) break;
       if (at > 0) parts.push_back(builder_.text(text.substr(0, at)));
-      parts.push_back(builder_.marker(marker(mark)));
-      text.remove_prefix(at + mark.size());
+      parts.push_back(builder_.marker(marker(*first)));
+      text.remove_prefix(at + first->size());
     }
     if (!text.empty()) parts.push_back(builder_.text(text));
     return builder_.sequence(std::move(parts));
@@ -290,7 +294,9 @@ class Maker {
 
 bool has_strict(const GrammarInput& input) {
   const auto* format = input.formats.calls();
-  const bool is_bound = format != nullptr && !format->body.empty() && !format->openings[0].marker.empty();
+  // Where the opening begins other messages, too, it cannot begin calls alone.
+  const bool is_bound = format != nullptr && !format->body.empty() && !format->openings[0].marker.empty() &&
+                        format->openings[0].syntax != output::Syntax::kHeader;
   return input.request.parse_output && !input.request.ignore_eos && is_bound &&
          std::ranges::any_of(input.tools, &Tool::is_strict);
 }

@@ -99,6 +99,7 @@ std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& 
     case Syntax::kInvoke: return make_tag_reader(options, sink);
     case Syntax::kBare: return make_bare_reader(options, sink);
     case Syntax::kNamed: return make_named_reader(options, sink);
+    case Syntax::kHeader: break;  // a ChannelReader reads these
   }
   return nullptr;
 }

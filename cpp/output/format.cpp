@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json_text.h"
+#include "output/channel_reader.h"
 
 namespace zinc_rt::output {
 namespace {
@@ -23,6 +24,9 @@ constexpr Opening kPhi[] = {{"<|tool_call|>", Syntax::kJson, "<|/tool_call|>"}, 
 constexpr Opening kDeepSeek[] = {{"<｜tool▁call▁begin｜>", Syntax::kNamed, "<｜tool▁call▁end｜>"}};
 constexpr std::string_view kDeepSeekDropped[] = {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"};
 constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "</｜DSML｜function_calls>"}};
+
+constexpr Opening kHarmony[] = {{"<|channel|>", Syntax::kHeader}};
+constexpr std::string_view kHarmonyTokens[] = {"<|constrain|>", "<|message|>"};
 
 constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {arguments}}";
 
@@ -101,6 +105,11 @@ constexpr CallFormat kCalls[] = {
      .body = kObject,
      .is_list = true,
      .separator = ", "},
+    {.name = "harmony",
+     .openings = kHarmony,
+     .tokens = kHarmonyTokens,
+     .in_calls = "to=functions.zrt_probe_name",
+     .body = "commentary to=functions.{bare} <|constrain|>json<|message|>{arguments}"},
     {.name = "llama",
      .openings = kLlama,
      .in_calls = "{\"name\": \"zrt_probe_name\", \"parameters\":",
@@ -146,7 +155,7 @@ std::span<const ReasoningFormat> reasoning_formats() {
 
 bool has_json_arguments(const CallFormat& format) {
   const Syntax syntax = format.openings[0].syntax;
-  return syntax == Syntax::kJson || syntax == Syntax::kNamed;
+  return syntax == Syntax::kJson || syntax == Syntax::kNamed || syntax == Syntax::kHeader;
 }
 
 std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments) {
@@ -184,6 +193,7 @@ TemplateTraits probe_template(const Render& render_once) {
     return render_text(messages.dump(), tools);
   };
   const auto plain = render(Json::array({question()}), ""), with_tools = render(Json::array({question()}), kProbeTools);
+  traits.has_channels = plain && has_channels(*plain);
   traits.shows_tools = with_tools && with_tools->contains(kProbeName);
   auto calls = render(conversation(true), kProbeTools);
   auto as_text = render(conversation(true, false), kProbeTools);

@@ -21,6 +21,7 @@ enum class Syntax : std::uint8_t {
   kInvoke,  // <invoke name="N"><parameter name="K" string="true">V</parameter></invoke>
   kBare,    // call:N{key:<quote>text<quote>,n:3}
   kNamed,   // N<separator>{..}: the name, a separator, and the arguments as JSON
+  kHeader,  // the name is in the header of a message (channel_reader.h), whose body is the arguments as JSON
 };
 
 // Names a text that announces calls, and the syntax of the calls after it.
@@ -38,6 +39,8 @@ struct CallFormat {
   // The meaning of this text depends on the syntax. kBare: the quote around texts. kInvoke: the text in each tag before
   // the tag's name. kNamed: the separator after a function's name.
   std::string_view mark = {};
+  // Other texts in a call that are single tokens, where the vocabulary has them.
+  std::span<const std::string_view> tokens = {};
   // Texts that may occur between calls. The parser removes them.
   std::span<const std::string_view> dropped = {};
   bool has_short_ids = false;  // whether the models' templates accept only call ids of 9 letters and digits
@@ -78,6 +81,7 @@ struct TemplateTraits {
   bool writes_calls = false;  // whether the template renders the calls in an assistant's message
   bool takes_objects = true;  // false if the template needs the arguments of calls as JSON text
   bool prints_texts = false;  // whether arguments given as JSON text are rendered unchanged
+  bool has_channels = false;  // whether messages have headers with channels (channel_reader.h)
   ContentForms content{};     // form of message content that the template accepts
 };
 

@@ -5,8 +5,14 @@
 
 namespace zinc_rt::output {
 
-Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find)
-    : calls_(calls), reasoning_(reasoning) {
+Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels)
+    : calls_(calls), reasoning_(reasoning), has_channels_(has_channels) {
+  if (has_channels) {
+    if (calls == nullptr) return;
+    for (const Opening& opening : calls->openings) signs_.emplace_back(opening.marker, find(opening.marker));
+    for (const std::string_view text : calls->tokens) signs_.emplace_back(text, find(text));
+    return;
+  }
   const auto add = [&](std::string_view text, Role role, const Opening* opening = nullptr) {
     markers_.push_back({text, role, opening, find(text)});
   };
@@ -44,13 +50,14 @@ std::vector<std::int32_t> Formats::token_ids() const {
 }
 
 bool Formats::leaves_reasoning_open(std::string_view prompt) const {
-  if (reasoning_ == nullptr) return false;
+  if (reasoning_ == nullptr || has_channels_) return false;
   const auto open = prompt.rfind(reasoning_->open), close = prompt.rfind(reasoning_->close);
   return open != std::string_view::npos && (close == std::string_view::npos || close < open);
 }
 
 Parser::Parser(const Formats& formats, Options options) : formats_(formats), options_(std::move(options)) {
   if (options_.in_reasoning) state_ = State::kReasoning;
+  if (formats.has_channels()) channels_ = std::make_unique<ChannelReader>(options_.with_calls);
 }
 Parser::~Parser() = default;
 
@@ -73,6 +80,12 @@ bool Parser::counts(const Marker& marker) const {
 
 std::vector<OutputPiece> Parser::push(std::int32_t id, std::string_view text, std::size_t own, bool is_special) {
   const auto name = text.substr(text.size() - own);
+  if (channels_ != nullptr) {
+    channels_->feed(text.substr(0, text.size() - own));
+    const bool is_mark = is_special && own > 0 && channels_->meet(name);
+    if (!is_mark && !(is_special && options_.skips_special)) channels_->feed(name);
+    return channels_->take();
+  }
   feed(text.substr(0, text.size() - own));
   if (state_ == State::kCalls) {
     feed(name);
@@ -93,11 +106,19 @@ std::vector<OutputPiece> Parser::push(std::int32_t id, std::string_view text, st
 }
 
 std::vector<OutputPiece> Parser::push(std::string_view text) {
+  if (channels_ != nullptr) {
+    channels_->feed(text);
+    return channels_->take();
+  }
   feed(text);
   return std::exchange(out_, {});
 }
 
 std::vector<OutputPiece> Parser::finish() {
+  if (channels_ != nullptr) {
+    channels_->finish();
+    return channels_->take();
+  }
   while (state_ == State::kCalls) {
     reader_->finish();
     leave_calls();

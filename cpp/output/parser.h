@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "output/call_reader.h"
+#include "output/channel_reader.h"
 #include "output/format.h"
 #include "output/tool_types.h"
 #include "zinc_rt/output.h"
@@ -26,10 +27,12 @@ class Formats {
   // A FindToken returns the id of the token with this text, or nullopt if the vocabulary has no such token.
   using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
   Formats() = default;
-  // Looks up the tokens of all markers with `find`. `calls` may be null; `reasoning` may not.
-  Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find);
+  // Looks up the tokens of all markers with `find`. `calls` may be null; `reasoning` may not. has_channels: messages have
+  // headers, so that a ChannelReader reads them, and the reasoning format has no meaning.
+  Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels = false);
 
   const CallFormat* calls() const { return calls_; }
+  bool has_channels() const { return has_channels_; }
   const ReasoningFormat* reasoning() const { return reasoning_; }
   // Returns the token of a marker or another fixed text of the format. Returns nullopt if the text consists of ordinary
   // tokens.
@@ -54,6 +57,7 @@ class Formats {
   std::vector<Marker> markers_;
   // The fixed texts of calls other than openings, with their tokens: texts that close calls, and texts within calls.
   std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
+  bool has_channels_ = false;
   const Opening* whole_ = nullptr;              // the opening without a marker; null if all openings have a marker
   std::optional<std::int32_t> within_opening_;  // a token that an opening has in the middle of its text
 };
@@ -78,7 +82,9 @@ class Parser final : private CallSink {
   // Ends the text and returns the pieces that were held back.
   std::vector<OutputPiece> finish();
 
-  bool is_in_reasoning() const { return state_ == State::kReasoning; }
+  bool is_in_reasoning() const {
+    return channels_ != nullptr ? channels_->is_in_reasoning() : state_ == State::kReasoning;
+  }
   // Returns whether the token with this id is a marker.
   bool is_marker(std::int32_t id) const;
 
@@ -108,8 +114,9 @@ class Parser final : private CallSink {
   std::string spaces_;    // spaces at the end of the text so far; dropped if a call follows
   bool at_start_ = true;  // true if only spaces came since the text's beginning or since the last reasoning or call
   bool behind_reasoning_ = false, behind_call_ = false;
-  bool may_be_whole_ = true;  // whether calls without a marker may still begin
-  bool has_head_ = false;     // whether the head of the reasoning may follow
+  bool may_be_whole_ = true;                 // whether calls without a marker may still begin
+  bool has_head_ = false;                    // whether the head of the reasoning may follow
+  std::unique_ptr<ChannelReader> channels_;  // reads all the text if the format has channels, else null
   std::unique_ptr<CallReader> reader_;
   const Opening* opening_ = nullptr;  // the opening whose calls reader_ reads
   std::uint32_t n_calls_ = 0;
