@@ -189,7 +189,7 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
         # Gemma 4's larger models make v of k's projection in global layers.
         if s.arch != "gemma4" or sliding or s.per_layer_dim:
             tensors.append(_matrix("attn_v.weight", kv, d))
-    if s.arch == "qwen2":
+    if s.arch in ("qwen2", "seed_oss"):
         tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
     if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe") or s.ssm:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
@@ -246,7 +246,7 @@ def _layer(s: Shape, layer: int) -> list[Tensor]:
     d, gemma4_moe = s.model_dim, s.arch == "gemma4" and s.n_experts > 0
     tensors = [_norm("attn_norm.weight", d)]
     tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
-    norms = ["post_attention_norm"] if s.ssm else ["ffn_norm"]
+    norms = ["post_attention_norm"] if s.ssm or s.arch == "seed_oss" else ["ffn_norm"]
     if s.arch.startswith("gemma"):
         norms += ["post_attention_norm", "post_ffw_norm"]
     if gemma4_moe:
@@ -332,6 +332,7 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         ),
         "phi3": dict(tied=False),
         "phi3_longrope": dict(arch="phi3", long_rope_from=16),
+        "seed_oss": dict(tied=False, rope_theta=1e7),
     }[family]
     return dataclasses.replace(base, **change)
 
@@ -352,6 +353,7 @@ TINY = (
     "granite",
     "phi3",
     "phi3_longrope",
+    "seed_oss",
 )
 
 
@@ -408,5 +410,8 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "seed-oss-36b": Shape(
+        "seed_oss", 5120, 64, 80, 8, 128, 27648, vocab_size=155136, context=524288, tied=False, rope_theta=1e7
     ),
 }

@@ -8,6 +8,45 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OWN = ROOT / "tests_data"
 SHARED = ROOT.parent / "shared" / "fixtures"
+# A second set, whose models have families and weight formats that came later.
+FAMILIES = SHARED / "families"
+# Models of that set which are refused so far. Who adds a family or a format deletes its line;
+# test_fixtures.py::test_models_that_do_not_run_yet_are_refused fails until then.
+NOT_YET = {
+    "cohere2",
+    "deepseek_v2_lite",
+    "deepseek_v3",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "exaone4",
+    "exaone4_swa",
+    "fmt-IQ2",
+    "fmt-IQ3_IQ1",
+    "fmt-NVFP4",
+    "fmt-TQ",
+    "glm4",
+    "glm4_moe",
+    "glm4_moe_lite",
+    "gpt_oss",
+    "granite_h",
+    "granite_h_moe",
+    "hunyuan_dense",
+    "hunyuan_moe",
+    "lfm2",
+    "lfm2_moe",
+    "llama4",
+    "minimax_m2",
+    "ministral3",
+    "mistral4",
+    "muse_glimmer",
+    "nemotron_h",
+    "nemotron_h_latent",
+    "nemotron_h_moe",
+    "nemotron_h_moe_k",
+    "olmo2",
+    "olmo2_k",
+    "olmo3",
+}
 # The same words as in tests_cpp/fixtures.h, since the test command counts equal reasons.
 NO_SHARED = "no reference fixtures in ../shared/fixtures"
 FLOAT_TYPES = ("f32", "f16", "bf16")
@@ -21,21 +60,34 @@ def _is_float(name):
     return name.rsplit("-", 1)[1] in FLOAT_TYPES
 
 
+def _model_of(name):
+    return name if name.startswith("fmt-") else name.rsplit("-", 1)[0]
+
+
 def own_models():
     return _names(OWN)
 
 
+def family_models():
+    """The models of the second set that run."""
+    return [name for name in _names(FAMILIES) if _model_of(name) not in NOT_YET]
+
+
+def models_not_yet():
+    return [name for name in _names(FAMILIES) if _model_of(name) in NOT_YET]
+
+
 def base_models():
-    return [name for name in _names(OWN) + _names(SHARED) if _is_float(name)]
+    return [name for name in own_models() + _names(SHARED) + family_models() if _is_float(name)]
 
 
 def quantized_models():
-    return [name for name in _names(OWN) + _names(SHARED) if not _is_float(name)]
+    return [name for name in own_models() + _names(SHARED) + family_models() if not _is_float(name)]
 
 
 def shared_quantized_models():
     """Those for which another engine's logits are stored, too."""
-    return [name for name in _names(SHARED) if not _is_float(name)]
+    return [name for name in _names(SHARED) + family_models() if not _is_float(name)]
 
 
 def or_skipped(parameters):
@@ -44,7 +96,7 @@ def or_skipped(parameters):
 
 
 def folder_of(name):
-    return OWN if name in own_models() else SHARED
+    return next((folder for folder in (OWN, FAMILIES) if name in _names(folder)), SHARED)
 
 
 def model_path(name):

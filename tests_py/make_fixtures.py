@@ -23,6 +23,8 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests_data"
 # Tokens of a prompt -> positions whose logits are kept, the last ones. Past LongRoPE's original context: one run of the
 # model rotates all its positions alike, so those before it are not what the text alone gives.
 PROMPTS = {"p7": (7, 19), "p40": (40, 10)}
+# For the models of SMALL, so that all files together stay small.
+FEWER_KEPT = {"p7": (7, 8), "p40": (40, 6)}
 N_GREEDY = 12
 # Between the two best tokens of a greedy step, so that no rounding chooses another one.
 SMALLEST_GAP = 0.02
@@ -36,6 +38,9 @@ SHAPE = dict(
     pad_token_id=0,
     bos_token_id=1,
     eos_token_id=2,
+)
+SMALL = SHAPE | dict(
+    vocab_size=272, hidden_size=32, intermediate_size=32, num_attention_heads=2, num_key_value_heads=1
 )
 EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32)
 RECURRENT = dict(
@@ -135,11 +140,14 @@ def keys(arch, config, **more):
         "rope.dimension_count": int(head_dim * rope.get("partial_rotary_factor", 1)),
         **more,
     }
+    tokenizer = tiny_model.tokenizer_metadata()
+    for name in ("tokens", "token_type"):
+        tokenizer[f"tokenizer.ggml.{name}"] = tokenizer[f"tokenizer.ggml.{name}"][: config.vocab_size]
     return {
         "general.architecture": arch,
         "general.name": f"{arch} fixture",
         **{f"{arch}.{key}": value for key, value in metadata.items()},
-        **tiny_model.tokenizer_metadata(),
+        **tokenizer,
     }
 
 
@@ -239,7 +247,8 @@ def qwen3moe(hidden_size=48):
     return model, keys("qwen3moe", config, **expert_keys(config)), lambda: decoder_tensors(model)
 
 
-RECURRENT_NAMES = NAMES | {"post_attention_layernorm.weight": "post_attention_norm.weight"}
+# Some files name the norm before the feed-forward network after what it stands behind.
+POST_ATTENTION_NAMES = NAMES | {"post_attention_layernorm.weight": "post_attention_norm.weight"}
 
 
 def qwen3next():
@@ -249,7 +258,7 @@ def qwen3next():
     model = transformers.Qwen3NextForCausalLM(config)
 
     def tensors():
-        found = decoder_tensors(model, names=RECURRENT_NAMES, norms_from_zero=True)
+        found = decoder_tensors(model, names=POST_ATTENTION_NAMES, norms_from_zero=True)
         n_heads, key, ratio = config.linear_num_key_heads, config.linear_key_head_dim, 2
         # Of each key head: its rows of q and k, then those of v and z of its value heads.
         grouped = found.pop("blk.0.qkvz").reshape(n_heads, -1, config.hidden_size)
@@ -285,7 +294,7 @@ def qwen35():
     return (
         model,
         keys("qwen35", config, **recurrent_keys(config)),
-        lambda: with_tiled_value_heads(decoder_tensors(model, names=RECURRENT_NAMES, norms_from_zero=True), config),
+        lambda: with_tiled_value_heads(decoder_tensors(model, names=POST_ATTENTION_NAMES, norms_from_zero=True), config),
     )
 
 
@@ -297,7 +306,7 @@ def qwen35moe():
     return (
         model,
         keys("qwen35moe", config, **expert_keys(config), **recurrent_keys(config)),
-        lambda: with_tiled_value_heads(decoder_tensors(model, names=RECURRENT_NAMES, norms_from_zero=True), config),
+        lambda: with_tiled_value_heads(decoder_tensors(model, names=POST_ATTENTION_NAMES, norms_from_zero=True), config),
     )
 
 
@@ -453,6 +462,14 @@ def granite():
     return model, keys("granite", config, **more), lambda: decoder_tensors(model, permute=True)
 
 
+def seed_oss():
+    config = transformers.SeedOssConfig(
+        num_hidden_layers=1, tie_word_embeddings=True, attention_bias=True, head_dim=32, **SMALL
+    )
+    model = transformers.SeedOssForCausalLM(config)
+    return model, keys("seed_oss", config), lambda: decoder_tensors(model, names=POST_ATTENTION_NAMES)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -464,6 +481,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
+    *(seed_oss,),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {
@@ -539,7 +557,7 @@ def make(name):
         ref, gaps = {}, []
         with torch.no_grad():
             blocks = fill(model, format_of, np.random.default_rng(seed))
-            for prompt, (n, n_kept) in PROMPTS.items():
+            for prompt, (n, n_kept) in (PROMPTS if model.config.vocab_size == tiny_model.VOCAB else FEWER_KEPT).items():
                 ids, logits, gap = greedy_run(model, n)
                 gaps.append(gap)
                 kept = np.arange(n if format_of else len(ids), dtype=np.int32)[-n_kept:]

@@ -12,7 +12,9 @@ from fixture_models import (
     ROOT,
     a_few_fast,
     base_models,
+    family_models,
     model_path,
+    models_not_yet,
     or_skipped,
     own_models,
     prompts,
@@ -26,11 +28,17 @@ CHUNKS = (1, 5, 16, 33)  # 1 is decoding
 
 def test_every_family_has_a_model_in_the_repository():
     sources = "".join(path.read_text() for path in (ROOT / "cpp" / "arch").glob("*.cpp"))
-    families = set(re.findall(r'"(\w+)"', "".join(re.findall(r"kArchitectures\[\] = \{([^}]*)\}", sources))))
+    families = set(re.findall(r'"([\w-]+)"', "".join(re.findall(r"kArchitectures\[\] = \{([^}]*)\}", sources))))
     found = {name.removeprefix("tiny_").rsplit("-", 1)[0] for name in own_models()}
-    encoders = {"bert"}  # tests_py/test_bert.py makes its own
-    assert len(families) >= 13 and families - encoders <= found
-    assert sum(path.stat().st_size for path in OWN.rglob("*")) <= 4 << 20
+    encoders = {"bert", "nomic-bert"}  # tests_py/test_bert.py makes its own
+    assert len(families) >= 13 and {family.replace("-", "_") for family in families - encoders} <= found
+    assert sum(path.stat().st_size for path in OWN.rglob("*")) <= 5 << 20
+
+
+@pytest.mark.parametrize("name", or_skipped(models_not_yet()))
+def test_models_that_do_not_run_yet_are_refused(name):
+    with pytest.raises(zinc_rt.errors.ZincError):
+        zinc_rt.Engine(model_path(name))
 
 
 @pytest.mark.parametrize("name", base_models())
@@ -38,7 +46,7 @@ def test_every_position_matches_the_float_reference(name):
     """In floats, and in the normal arithmetic: matrices whose rows are whole groups of 256 are fixed16 there, by which
     logits move less than a thousandth of their size."""
     ref, path = reference(name), model_path(name)
-    of_floats = 2e-4 if name in own_models() else 3e-4
+    of_floats = 2e-4 if name in own_models() else 5e-4 if name in family_models() else 3e-4
     with (
         zinc_rt.Engine(path, kv_dtype="f32") as engine,
         zinc_rt.Engine(path, kv_dtype="f32", fusion="0") as unfused,

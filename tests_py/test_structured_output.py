@@ -206,6 +206,11 @@ def test_calls_are_forced_in_the_other_apis(server):
 # How a template of each format writes a call, and which special tokens are in it.
 NAME, ARGUMENTS = "{{ c.function.name }}", "{% for k, v in c.function.arguments.items() %}"
 OTHER_FORMATS = {
+    "seed": (
+        f"<seed:tool_call>\n<function={NAME}>\n{ARGUMENTS}<parameter={{{{ k }}}}>{{{{ v }}}}</parameter>\n"
+        "{% endfor %}</function>\n</seed:tool_call>",
+        ["<seed:tool_call>", "</seed:tool_call>"],
+    ),
     "tags": (
         f"<tool_call>\n<function={NAME}>\n{ARGUMENTS}<parameter={{{{ k }}}}>\n{{{{ v }}}}\n</parameter>\n"
         "{% endfor %}</function>\n</tool_call>",

@@ -71,11 +71,26 @@ PARAMETERS = {
     "llama-3.2-1b": 1_235_814_400,
     "smollm2-135m": 134_515_008,
 }
+# Of other models the size of a published file is known, in GB, by its type.
+FILES = {
+    "seed-oss-36b": ("Q4_K_M", 21.8),
+}
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", PARAMETERS)
 def test_true_shapes_have_the_parameters_of_the_real_models(name):
     assert n_parameters(SIZES[name]) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_true_shapes_make_files_of_the_published_size(name):
+    types, published = FILES[name]
+    n = sum(n_bytes(shape, number) for shape, number, _ in contents(SIZES[name], preset(types)).values())
+    assert abs(n / 1e9 / published - 1) < 0.03
+
+
+def test_the_size_of_every_true_shape_is_known():
+    assert set(SIZES) == {*PARAMETERS, *FILES}
 
 
 @pytest.mark.parametrize("types", ["Q4_K_M", "Q8_0", "BF16"])

@@ -13,6 +13,7 @@ namespace {
 constexpr Opening kHermes[] = {{"<tool_call>", Syntax::kJson, "</tool_call>"}};
 constexpr Opening kTags[] = {{"<tool_call>", Syntax::kTags, "</tool_call>"},
                              {"<function=", Syntax::kTags, "</tool_call>", true}};
+constexpr Opening kSeed[] = {{"<seed:tool_call>", Syntax::kTags, "</seed:tool_call>"}};
 // The parser accepts all openings of a format. When the engine writes a call, it uses the first opening.
 constexpr Opening kLlama[] = {{"", Syntax::kJson}, {"<|python_tag|>", Syntax::kJson}};
 constexpr Opening kMistralList[] = {{"[TOOL_CALLS]", Syntax::kJson}};
@@ -32,6 +33,11 @@ constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {argumen
 
 // Lists all call formats. If a template's output contains the signs of several, the first row counts.
 constexpr CallFormat kCalls[] = {
+    {.name = "seed",
+     .openings = kSeed,
+     .in_calls = "<seed:tool_call>\n<function=zrt_probe_name>",
+     .body = "\n<function={bare}>\n{arguments}</function>\n",
+     .separator = "\n"},
     {.name = "tags",
      .openings = kTags,
      .in_calls = "<function=zrt_probe_name>",
@@ -120,6 +126,7 @@ constexpr CallFormat kCalls[] = {
 constexpr ReasoningFormat kReasoning[] = {
     {"think", "<think>", "</think>"},
     {"mistral", "[THINK]", "[/THINK]"},
+    {"seed", "<seed:think>", "</seed:think>"},
     {"gemma", "<|channel>", "<channel|>", "thought\n"},
 };
 

@@ -160,9 +160,9 @@ std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Gramm
                                                    "<",
                                                    "</par"};
   const std::size_t soft_limit = 200 + random() % 200, hard_limit = 6000;
-  const std::string closing = bench.format->name == "tags"                ? "\n</parameter>\n"
-                              : bench.format->name == "dsml"              ? "</｜DSML｜parameter>\n"
-                              : output::has_json_arguments(*bench.format) ? ""
+  const std::string closing = bench.format->openings[0].syntax == output::Syntax::kTags ? "\n</parameter>\n"
+                              : bench.format->name == "dsml"                            ? "</｜DSML｜parameter>\n"
+                              : output::has_json_arguments(*bench.format)               ? ""
                                                                           : std::string(bench.format->mark);
   grammar::Matcher matcher(grammar, bench.vocabulary);
   std::vector<std::int32_t> out;
@@ -287,6 +287,9 @@ constexpr Written kWritten[] = {
     {"tags",
      "<tool_call>\n<function=get_weather>\n<parameter=city>\nLe \"Locle\"\n\n</parameter>\n<parameter=days>\n5\n"
      "</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"},
+    {"seed",
+     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>\nBern\n</parameter>\n<parameter=days>\n5\n"
+     "</parameter>\n</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=now>\n</function>\n</seed:tool_call>"},
     {"gemma",
      "<|tool_call>call:get_weather{city:<|\"|>Le "
      "\"Locle\"}<|\"|>,days:5}<tool_call|><|tool_call>call:now{}<tool_call|>"},

@@ -137,6 +137,11 @@ const Case kCases[] = {
     {"tags_cut", "tags", "<tool_call>\n<function=run>\n<parameter=code>\nprint(",
      "call 0 run\nargs 0 {\"code\": \"print("},
     {"tags_no_call", "tags", "<tool_call>\nhello", "text <tool_call>\nhello"},
+    {"seed", "seed",
+     "I "
+     "look.<seed:tool_call>\n<function=get_weather>\n<parameter=city>Bern</parameter>\n<parameter=days>5</parameter>\n"
+     "</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=now>\n</function>\n</seed:tool_call>",
+     "text I look.\ncall 0 get_weather\nargs 0 {\"city\": \"Bern\", \"days\": 5}\nend 0\ncall 1 now\nargs 1 {}\nend 1"},
     {"llama_whole", "llama", "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Bern\"}}",
      "call 0 get_weather\nargs 0 {\"city\": \"Bern\"}\nend 0"},
     {"llama_two", "llama",
