@@ -333,6 +333,7 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "phi3": dict(tied=False),
         "phi3_longrope": dict(arch="phi3", long_rope_from=16),
         "seed_oss": dict(tied=False, rope_theta=1e7),
+        "ernie4_5": dict(rope_theta=500000.0),
     }[family]
     return dataclasses.replace(base, **change)
 
@@ -354,6 +355,7 @@ TINY = (
     "phi3",
     "phi3_longrope",
     "seed_oss",
+    "ernie4_5",
 )
 
 
@@ -410,6 +412,9 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "ernie-4.5-0.3b": Shape(
+        "ernie4_5", 1024, 18, 16, 2, 128, 3072, vocab_size=103424, context=131072, rope_theta=500000.0, norm_eps=1e-5
     ),
     "seed-oss-36b": Shape(
         "seed_oss", 5120, 64, 80, 8, 128, 27648, vocab_size=155136, context=524288, tied=False, rope_theta=1e7

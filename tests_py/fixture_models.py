@@ -16,7 +16,6 @@ NOT_YET = {
     "cohere2",
     "deepseek_v2_lite",
     "deepseek_v3",
-    "ernie4_5",
     "ernie4_5_moe",
     "exaone4",
     "exaone4_swa",

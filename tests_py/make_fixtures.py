@@ -39,9 +39,7 @@ SHAPE = dict(
     bos_token_id=1,
     eos_token_id=2,
 )
-SMALL = SHAPE | dict(
-    vocab_size=272, hidden_size=32, intermediate_size=32, num_attention_heads=2, num_key_value_heads=1
-)
+SMALL = SHAPE | dict(vocab_size=272, hidden_size=32, intermediate_size=32, num_attention_heads=2, num_key_value_heads=1)
 EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32)
 RECURRENT = dict(
     num_hidden_layers=2,
@@ -294,7 +292,9 @@ def qwen35():
     return (
         model,
         keys("qwen35", config, **recurrent_keys(config)),
-        lambda: with_tiled_value_heads(decoder_tensors(model, names=POST_ATTENTION_NAMES, norms_from_zero=True), config),
+        lambda: with_tiled_value_heads(
+            decoder_tensors(model, names=POST_ATTENTION_NAMES, norms_from_zero=True), config
+        ),
     )
 
 
@@ -306,7 +306,9 @@ def qwen35moe():
     return (
         model,
         keys("qwen35moe", config, **expert_keys(config), **recurrent_keys(config)),
-        lambda: with_tiled_value_heads(decoder_tensors(model, names=POST_ATTENTION_NAMES, norms_from_zero=True), config),
+        lambda: with_tiled_value_heads(
+            decoder_tensors(model, names=POST_ATTENTION_NAMES, norms_from_zero=True), config
+        ),
     )
 
 
@@ -470,6 +472,12 @@ def seed_oss():
     return model, keys("seed_oss", config), lambda: decoder_tensors(model, names=POST_ATTENTION_NAMES)
 
 
+def ernie4_5():
+    config = transformers.Ernie4_5Config(num_hidden_layers=1, tie_word_embeddings=True, head_dim=32, **SMALL)
+    model = transformers.Ernie4_5ForCausalLM(config)
+    return model, keys("ernie4_5", config), lambda: decoder_tensors(model)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -481,7 +489,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss,),
+    *(seed_oss, ernie4_5),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {
