@@ -48,7 +48,7 @@ class Shape:
     per_layer_dim: int = 0
     n_shared_kv_layers: int = 0
     rope_divisors: bool = False
-    scales: tuple = ()  # (key, value) of multipliers that only the metadata has
+    scales: tuple = ()  # (key, value) of multipliers and other numbers that only the metadata has
     long_rope_from: int = 0  # the original context, where there are two sets of RoPE factors
 
 
@@ -189,7 +189,7 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
         # Gemma 4's larger models make v of k's projection in global layers.
         if s.arch != "gemma4" or sliding or s.per_layer_dim:
             tensors.append(_matrix("attn_v.weight", kv, d))
-    if s.arch in ("qwen2", "seed_oss"):
+    if s.arch in ("qwen2", "seed_oss", "glm4"):
         tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
     if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe") or s.ssm:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
@@ -219,7 +219,7 @@ def _delta_net(s: Shape) -> list[Tensor]:
 
 def _dense_ffn(s: Shape, layer: int) -> list[Tensor]:
     d, f = s.model_dim, at(s.ffn_dim, layer)
-    if s.arch == "phi3":
+    if s.arch in ("phi3", "glm4"):
         first = [_matrix("ffn_up.weight", 2 * f, d)]
     else:
         first = [_matrix("ffn_gate.weight", f, d), _matrix("ffn_up.weight", f, d)]
@@ -247,7 +247,7 @@ def _layer(s: Shape, layer: int) -> list[Tensor]:
     tensors = [_norm("attn_norm.weight", d)]
     tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
     norms = ["post_attention_norm"] if s.ssm or s.arch == "seed_oss" else ["ffn_norm"]
-    if s.arch.startswith("gemma"):
+    if s.arch.startswith("gemma") or s.arch == "glm4":
         norms += ["post_attention_norm", "post_ffw_norm"]
     if gemma4_moe:
         norms += ["post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2"]
@@ -334,6 +334,7 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "phi3_longrope": dict(arch="phi3", long_rope_from=16),
         "seed_oss": dict(tied=False, rope_theta=1e7),
         "ernie4_5": dict(rope_theta=500000.0),
+        "glm4": dict(tied=False, scales=(("rope.dimension_count", head_dim // 2),)),
     }[family]
     return dataclasses.replace(base, **change)
 
@@ -356,6 +357,7 @@ TINY = (
     "phi3_longrope",
     "seed_oss",
     "ernie4_5",
+    "glm4",
 )
 
 
@@ -412,6 +414,20 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "glm-4-9b": Shape(
+        "glm4",
+        4096,
+        40,
+        32,
+        2,
+        128,
+        13696,
+        vocab_size=151552,
+        context=32768,
+        tied=False,
+        norm_eps=1e-5,
+        scales=(("rope.dimension_count", 64),),
     ),
     "ernie-4.5-0.3b": Shape(
         "ernie4_5", 1024, 18, 16, 2, 128, 3072, vocab_size=103424, context=131072, rope_theta=500000.0, norm_eps=1e-5

@@ -23,7 +23,6 @@ NOT_YET = {
     "fmt-IQ3_IQ1",
     "fmt-NVFP4",
     "fmt-TQ",
-    "glm4",
     "glm4_moe",
     "glm4_moe_lite",
     "gpt_oss",

@@ -478,6 +478,26 @@ def ernie4_5():
     return model, keys("ernie4_5", config), lambda: decoder_tensors(model)
 
 
+# Models with a norm before and behind each half of a layer, whose files name both.
+SANDWICH_NAMES = NAMES | {
+    "post_self_attn_layernorm.weight": "post_attention_norm.weight",
+    "post_mlp_layernorm.weight": "post_ffw_norm.weight",
+}
+
+
+def glm4():
+    config = transformers.Glm4Config(
+        num_hidden_layers=1,
+        tie_word_embeddings=True,
+        attention_bias=True,
+        head_dim=32,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5},
+        **SMALL,
+    )
+    model = transformers.Glm4ForCausalLM(config)
+    return model, keys("glm4", config), lambda: decoder_tensors(model, names=SANDWICH_NAMES)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -489,7 +509,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss, ernie4_5),
+    *(seed_oss, ernie4_5, glm4),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

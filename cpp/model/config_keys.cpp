@@ -79,6 +79,10 @@ bool is_usual_mix(const ModelConfig& c, const Value& value) {
 bool is_no_switch(const ModelConfig& c, const Value& value) {
   return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite runs without RoPE if this value is not 1
 }
+// GLM-4V's converter moves the rows of q and k for RoPE in sections, so that pairs are no longer (2i, 2i + 1).
+bool keeps_pairs(const ModelConfig& c, const Value&) {
+  return c.architecture != "glm4";
+}
 bool is_reordered(const ModelConfig& c, const Value& value) {
   return scalar_of(value) == (c.architecture == "qwen3next" ? 0 : 1);
 }
@@ -159,8 +163,8 @@ constexpr KeyRow kKeys[] = {
     by_none(".rope.scaling.alpha", is_one_of<0, 1>),
     // The following keys say how positions of image tokens are split into rows and columns. A text token has the same
     // position in all sections, so the keys change nothing.
-    by_none(".rope.dimension_sections", always),
-    by_none(".rope.mrope_section", always),
+    by_none(".rope.dimension_sections", keeps_pairs),
+    by_none(".rope.mrope_section", keeps_pairs),
     by_none(".rope.mrope_interleaved", always),
     by_none(".mrope_sections", always),
 

@@ -112,6 +112,8 @@ TEST(ConfigKeys, WhatAFamilyDoesNotComputeWithIsRefusedByName) {
       {"granite", "rope.scaling.finetuned", 0, false},
       {"granite", "rope.scaling.finetuned", 1, true},
       {"qwen2", "rope.mrope_interleaved", 1, true},
+      {"qwen2", "rope.dimension_sections", 1, true},
+      {"glm4", "rope.dimension_sections", 1, false},
       {"llama", "rope.scaling.low_freq_factor", 1, false},
       {"llama", "rope.no_such_key", 0, false},
       // Attention.
