@@ -126,10 +126,13 @@ def shape_metadata(s: Shape, name: str) -> dict:
             "ssm.inner_size": s.ssm.inner_dim,
         }
     if s.window:
-        keys |= {"attention.sliding_window": s.window, "rope.freq_base_swa": 10000.0}
+        keys["attention.sliding_window"] = s.window
+        if s.arch.startswith("gemma"):
+            keys["rope.freq_base_swa"] = 10000.0
+        if s.is_sliding:
+            keys["attention.sliding_window_pattern"] = list(s.is_sliding)
     if s.arch == "gemma4":
         keys |= {
-            "attention.sliding_window_pattern": list(s.is_sliding),
             "attention.shared_kv_layers": s.n_shared_kv_layers,
             "attention.key_length_swa": s.sliding_head_dim,
             "attention.value_length_swa": s.sliding_head_dim,
@@ -195,6 +198,8 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
         around = head_dim**-0.25 if s.arch == "gemma4" else 1.0
         tensors += [_norm(f"attn_{x}_norm.weight", head_dim, around) for x in ("q", "k") if x == "q" or own_kv]
+    if s.arch == "olmo2":  # over the whole row
+        tensors += [_norm("attn_q_norm.weight", q), _norm("attn_k_norm.weight", kv)]
     return [*tensors, _matrix("attn_output.weight", d, q)]
 
 
@@ -242,11 +247,16 @@ def _experts(s: Shape) -> list[Tensor]:
     return tensors
 
 
+NORM_BEHIND = ("olmo2",)  # families with no norm before attention and feed-forward
+
+
 def _layer(s: Shape, layer: int) -> list[Tensor]:
     d, gemma4_moe = s.model_dim, s.arch == "gemma4" and s.n_experts > 0
-    tensors = [_norm("attn_norm.weight", d)]
+    tensors = [] if s.arch in NORM_BEHIND else [_norm("attn_norm.weight", d)]
     tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
     norms = ["post_attention_norm"] if s.ssm or s.arch == "seed_oss" else ["ffn_norm"]
+    if s.arch in NORM_BEHIND:
+        norms = ["post_attention_norm", "post_ffw_norm"]
     if s.arch.startswith("gemma") or s.arch == "glm4":
         norms += ["post_attention_norm", "post_ffw_norm"]
     if gemma4_moe:
@@ -334,6 +344,8 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "phi3_longrope": dict(arch="phi3", long_rope_from=16),
         "seed_oss": dict(tied=False, rope_theta=1e7),
         "ernie4_5": dict(rope_theta=500000.0),
+        "olmo2": dict(tied=False, rope_theta=500000.0),
+        "olmo3": dict(arch="olmo2", tied=False, rope_theta=500000.0, window=8, is_sliding=(True, False)),
         "glm4": dict(tied=False, scales=(("rope.dimension_count", head_dim // 2),)),
     }[family]
     return dataclasses.replace(base, **change)
@@ -358,6 +370,8 @@ TINY = (
     "seed_oss",
     "ernie4_5",
     "glm4",
+    "olmo2",
+    "olmo3",
 )
 
 
@@ -414,6 +428,29 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "olmo-2-1b": Shape(
+        "olmo2", 2048, 16, 16, 16, 128, 8192, vocab_size=100352, context=4096, tied=False, rope_theta=500000.0
+    ),
+    "olmo-3-7b": Shape(
+        "olmo2",
+        4096,
+        32,
+        32,
+        32,
+        128,
+        11008,
+        vocab_size=100278,
+        context=65536,
+        tied=False,
+        rope_theta=500000.0,
+        window=4096,
+        is_sliding=tuple(layer % 4 != 3 for layer in range(32)),
+        scales=(
+            ("rope.scaling.type", "yarn"),
+            ("rope.scaling.factor", 8.0),
+            ("rope.scaling.original_context_length", 8192),
+        ),
     ),
     "glm-4-9b": Shape(
         "glm4",

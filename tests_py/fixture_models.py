@@ -41,9 +41,6 @@ NOT_YET = {
     "nemotron_h_latent",
     "nemotron_h_moe",
     "nemotron_h_moe_k",
-    "olmo2",
-    "olmo2_k",
-    "olmo3",
 }
 # The same words as in tests_cpp/fixtures.h, since the test command counts equal reasons.
 NO_SHARED = "no reference fixtures in ../shared/fixtures"

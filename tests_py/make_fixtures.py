@@ -498,6 +498,38 @@ def glm4():
     return model, keys("glm4", config), lambda: decoder_tensors(model, names=SANDWICH_NAMES)
 
 
+# Models whose norms all stand behind what they belong to.
+BEHIND_NAMES = NAMES | {
+    "post_attention_layernorm.weight": "post_attention_norm.weight",
+    "post_feedforward_layernorm.weight": "post_ffw_norm.weight",
+}
+
+
+def olmo2():
+    """OLMo 3: a window in the first layer, YaRN in the second."""
+    rope = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16}
+    config = transformers.Olmo3Config(
+        num_hidden_layers=2,
+        layer_types=["sliding_attention", "full_attention"],
+        sliding_window=WINDOW,
+        tie_word_embeddings=False,
+        rope_parameters={
+            "full_attention": rope,
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+        **SMALL,
+    )
+    model = transformers.Olmo3ForCausalLM(config)
+    more = {
+        "attention.sliding_window": WINDOW,
+        "attention.sliding_window_pattern": [True, False],
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": 4.0,
+        "rope.scaling.original_context_length": 16,
+    }
+    return model, keys("olmo2", config, **more), lambda: decoder_tensors(model, names=BEHIND_NAMES)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -509,7 +541,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss, ernie4_5, glm4),
+    *(seed_oss, ernie4_5, glm4, olmo2),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

@@ -73,6 +73,8 @@ PARAMETERS = {
 }
 # Of other models the size of a published file is known, in GB, by its type.
 FILES = {
+    "olmo-2-1b": ("Q4_K_M", 0.94),
+    "olmo-3-7b": ("Q4_K_M", 4.5),
     "glm-4-9b": ("Q4_K_M", 6.2),
     "ernie-4.5-0.3b": ("Q8_0", 0.39),
     "seed-oss-36b": ("Q4_K_M", 21.8),

@@ -76,6 +76,11 @@ bool without_experts_or(const ModelConfig& c, const Value& value) {
 bool is_usual_mix(const ModelConfig& c, const Value& value) {
   return c.rope_scaling_type == "yarn" ? is_one_of<1, -1>(c, value) : is_one_of<0, -1>(c, value);
 }
+// The key multiplies YaRN's attention factor, except in OLMo 3's files, where it states the factor itself.
+bool is_known_factor(const ModelConfig& c, const Value& value) {
+  if (c.architecture != "olmo2" || c.rope_scaling_type != "yarn") return is_one_of<1, -1>(c, value);
+  return std::abs(scalar_of(value) - (1 + 0.1 * std::log(c.rope_scaling_factor))) < 1e-4;
+}
 bool is_no_switch(const ModelConfig& c, const Value& value) {
   return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite runs without RoPE if this value is not 1
 }
@@ -98,7 +103,8 @@ constexpr std::string_view kSharedExperts[] = {"qwen35",  "qwen35moe",    "qwen3
                                                "glm4moe", "ernie4_5-moe", "hunyuan-moe"};
 // The layers without experts have other tensors, by which they are told apart.
 constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe"};
-constexpr std::string_view kWindows[] = {"gemma3", "gemma4"};
+constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2"};
+constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
 constexpr std::string_view kGranite[] = {"granite"};
@@ -158,7 +164,7 @@ constexpr KeyRow kKeys[] = {
     by_none(".rope.scaling.finetuned", is_no_switch),
     by_none(".rope.scaling.yarn_ext_factor", is_usual_mix),
     by_none(".rope.scaling.extrapolation_factor", is_usual_mix),
-    by_none(".rope.scaling.yarn_attn_factor", is_one_of<1, -1>),
+    by_none(".rope.scaling.yarn_attn_factor", is_known_factor),
     by_none(".rope.scaling.yarn_log_multiplier", is_one_of<0>),
     by_none(".rope.scaling.alpha", is_one_of<0, 1>),
     // The following keys say how positions of image tokens are split into rows and columns. A text token has the same
@@ -169,7 +175,7 @@ constexpr KeyRow kKeys[] = {
     by_none(".mrope_sections", always),
 
     by(kWindows, ".attention.sliding_window_pattern", all_are_sliding),
-    by(kWindows, ".rope.freq_base_swa", is_the_base),
+    by(kWindowBases, ".rope.freq_base_swa", is_the_base),
     by(kGemma4, ".rope.dimension_count_swa", equals<&ModelConfig::rope_dim>),
     by(kGemma4, ".attention.key_length_swa", equals<&ModelConfig::head_dim>),
     by(kGemma4, ".attention.value_length_swa", equals<&ModelConfig::v_head_dim>),

@@ -106,6 +106,8 @@ TEST(ConfigKeys, WhatAFamilyDoesNotComputeWithIsRefusedByName) {
       {"llama", "rope.scaling.alpha", 1000, false},
       {"llama", "rope.scaling.yarn_attn_factor", 1, true},
       {"llama", "rope.scaling.yarn_attn_factor", 1.5, false},
+      {"olmo2", "rope.scaling.yarn_attn_factor", 1, true},
+      {"olmo2", "rope.scaling.yarn_attn_factor", 1.2, false},  // there is no YaRN
       {"llama", "rope.scaling.yarn_ext_factor", -1, true},
       {"llama", "rope.scaling.yarn_ext_factor", 1, false},
       {"llama", "rope.scaling.finetuned", 0, true},

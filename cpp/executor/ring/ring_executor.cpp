@@ -254,15 +254,21 @@ Status RingExecutor::lower_graphs() {
 }
 
 Status RingExecutor::fill_constants() {
+  std::size_t n_filled = 0;
   for (const auto& table : prepared_.family->rope_tables(prepared_.config, *prepared_.weights)) {
     const auto span = prepared_.layout.locations.find("const." + table.name);
-    if (span == prepared_.layout.locations.end())
-      return fail(StatusCode::kInternal, "[executor] the graph has no buffer const.{}", table.name);
+    if (span == prepared_.layout.locations.end()) continue;  // no layer of this model reads the table
+    ++n_filled;
     n_rope_variants_ = std::max(n_rope_variants_, static_cast<std::uint32_t>(table.variants.size()));
     std::vector<float> values(span->second.bytes / sizeof(float));
     fill_rope_table(table, prepared_.graph_options.max_context, values);
     ZRT_CHECK_OK(ring_->write(regions_.at(span->second.region), span->second.offset, std::as_bytes(std::span(values))));
   }
+  const auto is_constant = [](const auto& entry) { return entry.first.starts_with("const."); };
+  const auto n_wanted = static_cast<std::size_t>(std::ranges::count_if(prepared_.layout.locations, is_constant));
+  if (n_filled != n_wanted)
+    return fail(StatusCode::kInternal, "[executor] the graph reads {} RoPE tables, the family names {} of them",
+                n_wanted, n_filled);
   return {};
 }
 
