@@ -194,7 +194,7 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
             tensors.append(_matrix("attn_v.weight", kv, d))
     if s.arch in ("qwen2", "seed_oss", "glm4"):
         tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
-    if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe") or s.ssm:
+    if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe", "exaone4") or s.ssm:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
         around = head_dim**-0.25 if s.arch == "gemma4" else 1.0
         tensors += [_norm(f"attn_{x}_norm.weight", head_dim, around) for x in ("q", "k") if x == "q" or own_kv]
@@ -247,7 +247,7 @@ def _experts(s: Shape) -> list[Tensor]:
     return tensors
 
 
-NORM_BEHIND = ("olmo2",)  # families with no norm before attention and feed-forward
+NORM_BEHIND = ("olmo2", "exaone4")  # families with no norm before attention and feed-forward
 
 
 def _layer(s: Shape, layer: int) -> list[Tensor]:
@@ -345,6 +345,10 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "seed_oss": dict(tied=False, rope_theta=1e7),
         "ernie4_5": dict(rope_theta=500000.0),
         "olmo2": dict(tied=False, rope_theta=500000.0),
+        "exaone4": dict(rope_theta=1e6, rope_divisors=True),
+        "exaone4_swa": dict(
+            arch="exaone4", tied=False, rope_theta=1e6, rope_divisors=True, window=8, is_sliding=(True, False)
+        ),
         "olmo3": dict(arch="olmo2", tied=False, rope_theta=500000.0, window=8, is_sliding=(True, False)),
         "glm4": dict(tied=False, scales=(("rope.dimension_count", head_dim // 2),)),
     }[family]
@@ -372,6 +376,8 @@ TINY = (
     "glm4",
     "olmo2",
     "olmo3",
+    "exaone4",
+    "exaone4_swa",
 )
 
 
@@ -428,6 +434,20 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "exaone-4.0-1.2b": Shape(
+        "exaone4",
+        2048,
+        30,
+        32,
+        8,
+        64,
+        4096,
+        vocab_size=102400,
+        context=65536,
+        rope_theta=1e6,
+        norm_eps=1e-5,
+        rope_divisors=True,
     ),
     "olmo-2-1b": Shape(
         "olmo2", 2048, 16, 16, 16, 128, 8192, vocab_size=100352, context=4096, tied=False, rope_theta=500000.0

@@ -17,8 +17,6 @@ NOT_YET = {
     "deepseek_v2_lite",
     "deepseek_v3",
     "ernie4_5_moe",
-    "exaone4",
-    "exaone4_swa",
     "fmt-IQ2",
     "fmt-IQ3_IQ1",
     "fmt-NVFP4",

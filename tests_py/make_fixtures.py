@@ -530,6 +530,20 @@ def olmo2():
     return model, keys("olmo2", config, **more), lambda: decoder_tensors(model, names=BEHIND_NAMES)
 
 
+def exaone4():
+    """With a window in the first layer; the second encodes no positions."""
+    config = transformers.Exaone4Config(
+        num_hidden_layers=2,
+        layer_types=["sliding_attention", "full_attention"],
+        sliding_window=WINDOW,
+        tie_word_embeddings=True,
+        **SMALL,
+    )
+    model = transformers.Exaone4ForCausalLM(config)
+    more = {"attention.sliding_window": WINDOW, "attention.sliding_window_pattern": [True, False]}
+    return model, keys("exaone4", config, **more), lambda: decoder_tensors(model, names=BEHIND_NAMES)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -541,7 +555,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss, ernie4_5, glm4, olmo2),
+    *(seed_oss, ernie4_5, glm4, olmo2, exaone4),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

@@ -73,6 +73,7 @@ PARAMETERS = {
 }
 # Of other models the size of a published file is known, in GB, by its type.
 FILES = {
+    "exaone-4.0-1.2b": ("Q4_K_M", 0.81),
     "olmo-2-1b": ("Q4_K_M", 0.94),
     "olmo-3-7b": ("Q4_K_M", 4.5),
     "glm-4-9b": ("Q4_K_M", 6.2),

@@ -103,7 +103,7 @@ constexpr std::string_view kSharedExperts[] = {"qwen35",  "qwen35moe",    "qwen3
                                                "glm4moe", "ernie4_5-moe", "hunyuan-moe"};
 // The layers without experts have other tensors, by which they are told apart.
 constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe"};
-constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2"};
+constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4"};
 constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
