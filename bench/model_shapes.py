@@ -194,7 +194,7 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
             tensors.append(_matrix("attn_v.weight", kv, d))
     if s.arch in ("qwen2", "seed_oss", "glm4"):
         tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
-    if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe", "exaone4") or s.ssm:
+    if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe", "exaone4", "hunyuan-dense") or s.ssm:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
         around = head_dim**-0.25 if s.arch == "gemma4" else 1.0
         tensors += [_norm(f"attn_{x}_norm.weight", head_dim, around) for x in ("q", "k") if x == "q" or own_kv]
@@ -345,6 +345,7 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "seed_oss": dict(tied=False, rope_theta=1e7),
         "ernie4_5": dict(rope_theta=500000.0),
         "olmo2": dict(tied=False, rope_theta=500000.0),
+        "hunyuan_dense": dict(arch="hunyuan-dense"),
         "exaone4": dict(rope_theta=1e6, rope_divisors=True),
         "exaone4_swa": dict(
             arch="exaone4", tied=False, rope_theta=1e6, rope_divisors=True, window=8, is_sliding=(True, False)
@@ -378,6 +379,7 @@ TINY = (
     "olmo3",
     "exaone4",
     "exaone4_swa",
+    "hunyuan_dense",
 )
 
 
@@ -434,6 +436,19 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "hunyuan-0.5b": Shape(
+        "hunyuan-dense",
+        1024,
+        24,
+        16,
+        8,
+        128,
+        3584,
+        vocab_size=120818,
+        context=262144,
+        rope_theta=11158839.9,
+        norm_eps=1e-5,
     ),
     "exaone-4.0-1.2b": Shape(
         "exaone4",

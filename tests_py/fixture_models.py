@@ -26,7 +26,6 @@ NOT_YET = {
     "gpt_oss",
     "granite_h",
     "granite_h_moe",
-    "hunyuan_dense",
     "hunyuan_moe",
     "lfm2",
     "lfm2_moe",

@@ -544,6 +544,16 @@ def exaone4():
     return model, keys("exaone4", config, **more), lambda: decoder_tensors(model, names=BEHIND_NAMES)
 
 
+def hunyuan_dense():
+    names = NAMES | {
+        "self_attn.query_layernorm.weight": "attn_q_norm.weight",
+        "self_attn.key_layernorm.weight": "attn_k_norm.weight",
+    }
+    config = transformers.HunYuanDenseV1Config(num_hidden_layers=1, tie_word_embeddings=True, head_dim=32, **SMALL)
+    model = transformers.HunYuanDenseV1ForCausalLM(config)
+    return model, keys("hunyuan-dense", config), lambda: decoder_tensors(model, names=names)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -555,7 +565,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss, ernie4_5, glm4, olmo2, exaone4),
+    *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

@@ -116,9 +116,13 @@ Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& s) {
 
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& s, const Rope& rope) {
   const BufferId q = rotate(b, "q_rot", qkv.q, rope, s.head_dim), k = rotate(b, "k_rot", qkv.k, rope, s.head_dim);
+  return attend(b, {q, k, qkv.v}, s);
+}
+
+BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& s) {
   const auto cache = b.kv_cache(s.n_kv_heads, s.head_dim, s.v_head_dim);
-  b.kv_write(k, qkv.v, cache.k, cache.v, s.head_dim);
-  return b.flash_attn(b.at_layer("attn"), q, cache.k, cache.v,
+  b.kv_write(qkv.k, qkv.v, cache.k, cache.v, s.head_dim);
+  return b.flash_attn(b.at_layer("attn"), qkv.q, cache.k, cache.v,
                       {s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap, s.sinks});
 }
 

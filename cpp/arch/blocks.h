@@ -76,6 +76,8 @@ struct Qkv {
 Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& shape);
 // Adds RoPE, the writes to the KV cache, and attention. Returns [tokens, n_heads * v_head_dim].
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape, const Rope& rope);
+// The same without RoPE, for a family that rotates q and k itself.
+BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape);
 // Adds complete self-attention, with per-head norms of q and k if the layer has them. Returns [tokens, model_dim].
 BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope);
 
