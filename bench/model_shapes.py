@@ -294,6 +294,16 @@ def shape_tensors(s: Shape) -> list[Tensor]:
 # Shapes
 
 
+def _mistral3(original_context: int) -> tuple:
+    return (
+        ("rope.scaling.type", "yarn"),
+        ("rope.scaling.factor", 16.0),
+        ("rope.scaling.original_context_length", original_context),
+        ("rope.scaling.yarn_log_multiplier", 1.0),
+        ("attention.temperature_scale", 0.1),
+    )
+
+
 def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
     """A model of a family that runs in milliseconds. Every matrix row has `width` elements or a multiple of them."""
     if family not in TINY:
@@ -346,6 +356,7 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "ernie4_5": dict(rope_theta=500000.0),
         "olmo2": dict(tied=False, rope_theta=500000.0),
         "hunyuan_dense": dict(arch="hunyuan-dense"),
+        "mistral3": dict(rope_theta=1e6, scales=_mistral3(4)),
         "exaone4": dict(rope_theta=1e6, rope_divisors=True),
         "exaone4_swa": dict(
             arch="exaone4", tied=False, rope_theta=1e6, rope_divisors=True, window=8, is_sliding=(True, False)
@@ -380,6 +391,7 @@ TINY = (
     "exaone4",
     "exaone4_swa",
     "hunyuan_dense",
+    "mistral3",
 )
 
 
@@ -436,6 +448,20 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "ministral-3-3b": Shape(
+        "mistral3",
+        3072,
+        26,
+        32,
+        8,
+        128,
+        9216,
+        vocab_size=131072,
+        context=262144,
+        rope_theta=1e6,
+        norm_eps=1e-5,
+        scales=_mistral3(16384),
     ),
     "hunyuan-0.5b": Shape(
         "hunyuan-dense",

@@ -31,7 +31,6 @@ NOT_YET = {
     "lfm2_moe",
     "llama4",
     "minimax_m2",
-    "ministral3",
     "mistral4",
     "muse_glimmer",
     "nemotron_h",

@@ -39,7 +39,7 @@ SHAPE = dict(
     bos_token_id=1,
     eos_token_id=2,
 )
-SMALL = SHAPE | dict(vocab_size=272, hidden_size=32, intermediate_size=32, num_attention_heads=2, num_key_value_heads=1)
+SMALL = SHAPE | dict(vocab_size=304, hidden_size=32, intermediate_size=32, num_attention_heads=2, num_key_value_heads=1)
 EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32)
 RECURRENT = dict(
     num_hidden_layers=2,
@@ -554,6 +554,32 @@ def hunyuan_dense():
     return model, keys("hunyuan-dense", config), lambda: decoder_tensors(model, names=names)
 
 
+def mistral3():
+    rope = {
+        "rope_type": "yarn",
+        "rope_theta": 10000.0,
+        "factor": 16.0,
+        "original_max_position_embeddings": 16,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "mscale": 1.0,
+        "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.3,
+    }
+    config = transformers.Ministral3Config(
+        num_hidden_layers=1, tie_word_embeddings=True, head_dim=32, sliding_window=None, rope_parameters=rope, **SMALL
+    )
+    model = transformers.Ministral3ForCausalLM(config)
+    more = {
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": 16.0,
+        "rope.scaling.original_context_length": 16,
+        "rope.scaling.yarn_log_multiplier": 1.0,
+        "attention.temperature_scale": 0.3,
+    }
+    return model, keys("mistral3", config, **more), lambda: decoder_tensors(model, permute=True)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -565,7 +591,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense),
+    *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

@@ -107,6 +107,13 @@ def test_longrope_bits_depend_on_the_text_alone(fixtures):
             assert rest.logits_hashes == long.logits_hashes[n:]
 
 
+def test_bits_are_the_same_with_and_without_a_rope_table_of_the_queries():
+    """Up to the original context of 16 the queries of Ministral 3 read the table of the keys."""
+    path, ids = model_path("tiny_mistral3-f16"), reference("tiny_mistral3-f16")["p40/prompt"].tolist()
+    with zinc_rt.Engine(path, max_context=16) as small, zinc_rt.Engine(path, max_context=64) as large:
+        assert (small.logits(ids[:16]) == large.logits(ids)[:16]).all()
+
+
 def row_differences(logits, exact):
     return np.abs(logits - exact).mean(axis=1)
 

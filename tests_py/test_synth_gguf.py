@@ -73,6 +73,7 @@ PARAMETERS = {
 }
 # Of other models the size of a published file is known, in GB, by its type.
 FILES = {
+    "ministral-3-3b": ("Q4_K_M", 2.1),
     "hunyuan-0.5b": ("Q8_0", 0.6),
     "exaone-4.0-1.2b": ("Q4_K_M", 0.81),
     "olmo-2-1b": ("Q4_K_M", 0.94),

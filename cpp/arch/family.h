@@ -36,13 +36,15 @@ struct GraphOptions {
 };
 
 // Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos
-// and sin are multiplied by `magnitude`.
+// and sin are multiplied by `magnitude`, and by 1 + temperature_scale * ln(1 + floor(p / temperature_length)).
 struct RopeAngles {
   std::vector<double> inverse_frequencies;  // n_rot / 2 numbers
   double magnitude = 1;
+  double temperature_scale = 0;
+  std::uint32_t temperature_length = 0;  // not read if temperature_scale is 0
 };
 // Describes a table of (cos, sin) pairs per position, which the executor computes in double. Its buffer is const.NAME
-// with shape [n_variants * max_context, n_rot]. The length of the text decides which variant a token reads
+// with shape [n_variants * max_context, n_rot], if the graph reads such a table. The length of the text decides which variant a token reads
 // (Family::rope_variant).
 struct RopeTable {
   std::string name;

@@ -26,7 +26,8 @@ void apply_yarn(const ModelConfig& c, YarnBounds bounds, RopeAngles& angles) {
     double& frequency = angles.inverse_frequencies[i];
     frequency = frequency * (1 - ramp) + frequency / c.rope_scaling_factor * ramp;
   }
-  angles.magnitude *= 1 + 0.1 * std::log(c.rope_scaling_factor);
+  const auto magnitude = [&](double by) { return 1 + 0.1 * by * std::log(c.rope_scaling_factor); };
+  angles.magnitude *= magnitude(1) / magnitude(c.rope_yarn_log_multiplier);
 }
 
 }  // namespace

@@ -91,6 +91,8 @@ constexpr NumberRow kNumbers[] = {
     {&ModelConfig::rope_attn_factor, ".rope.scaling.attn_factor", 0, 1e6, 0},
     {&ModelConfig::rope_yarn_beta_fast, ".rope.scaling.yarn_beta_fast", 1e-6, 1e6, 32},
     {&ModelConfig::rope_yarn_beta_slow, ".rope.scaling.yarn_beta_slow", 1e-6, 1e6, 1},
+    {&ModelConfig::rope_yarn_log_multiplier, ".rope.scaling.yarn_log_multiplier", 0, 1e6, 0},
+    {&ModelConfig::temperature_scale, ".attention.temperature_scale", 0, 1e6, 0},
     {&ModelConfig::expert_weights_scale, ".expert_weights_scale", -1e6, 1e6, 1},
     {&ModelConfig::embedding_scale, ".embedding_scale", -1e6, 1e6, 1},
     {&ModelConfig::residual_scale, ".residual_scale", -1e6, 1e6, 1},

@@ -65,6 +65,10 @@ struct ModelConfig {
   std::uint32_t rope_original_context = 0;
   double rope_attn_factor = 0;  // factor that multiplies cos and sin; 0 if the file gives none
   double rope_yarn_beta_fast = 32, rope_yarn_beta_slow = 1;
+  // By how much of YaRN's factor of cos and sin these are divided again: 0 for nothing, 1 for all of it.
+  double rope_yarn_log_multiplier = 0;
+  // Queries are multiplied by 1 + temperature_scale * ln(1 + floor(position / rope_original_context)).
+  double temperature_scale = 0;
 
   // The following members describe the dense feed-forward network. ffn_dim is its width in the first layer that has
   // one. It is 0 if all layers have experts instead.

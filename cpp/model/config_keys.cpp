@@ -84,6 +84,9 @@ bool is_known_factor(const ModelConfig& c, const Value& value) {
 bool is_no_switch(const ModelConfig& c, const Value& value) {
   return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite runs without RoPE if this value is not 1
 }
+bool is_original_context(const ModelConfig& c, const Value& value) {
+  return is_one_of<0>(c, value) || (c.architecture == "mistral3" && scalar_of(value) == c.rope_original_context);
+}
 // GLM-4V's converter moves the rows of q and k for RoPE in sections, so that pairs are no longer (2i, 2i + 1).
 bool keeps_pairs(const ModelConfig& c, const Value&) {
   return c.architecture != "glm4";
@@ -108,6 +111,7 @@ constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
 constexpr std::string_view kGranite[] = {"granite"};
+constexpr std::string_view kMistral3[] = {"mistral3"};
 constexpr std::string_view kScaledEmbeddings[] = {"llama", "granite"};
 constexpr Set kNone{};
 
@@ -165,7 +169,7 @@ constexpr KeyRow kKeys[] = {
     by_none(".rope.scaling.yarn_ext_factor", is_usual_mix),
     by_none(".rope.scaling.extrapolation_factor", is_usual_mix),
     by_none(".rope.scaling.yarn_attn_factor", is_known_factor),
-    by_none(".rope.scaling.yarn_log_multiplier", is_one_of<0>),
+    by(kMistral3, ".rope.scaling.yarn_log_multiplier", is_one_of<0>),
     by_none(".rope.scaling.alpha", is_one_of<0, 1>),
     // The following keys say how positions of image tokens are split into rows and columns. A text token has the same
     // position in all sections, so the keys change nothing.
@@ -218,8 +222,8 @@ constexpr KeyRow kKeys[] = {
     by_none(".attention.kv_lora_rank", is_one_of<0>),
     by_none(".attention.key_length_mla", is_one_of<0>),
     by_none(".attention.value_length_mla", is_one_of<0>),
-    by_none(".attention.temperature_length", is_one_of<0>),
-    by_none(".attention.temperature_scale", is_one_of<0>),
+    by_none(".attention.temperature_length", is_original_context),
+    by(kMistral3, ".attention.temperature_scale", is_one_of<0>),
     by_none(".attention.output_scale", is_one_of<0, 1>),
     by_none(".attention.value_scale", is_one_of<0, 1>),
     by_none(".attention.relative_buckets_count", is_one_of<0>),

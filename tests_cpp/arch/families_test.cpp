@@ -237,9 +237,25 @@ TEST(Rope, Yarn) {
     last = ratio;
   }
   EXPECT_DOUBLE_EQ(scaled.magnitude, 1 + 0.1 * std::log(4.0));
+  c.rope_yarn_log_multiplier = 1;
+  EXPECT_EQ(scaled_rope_angles(c, none).magnitude, 1);
+  c.rope_yarn_log_multiplier = 0.5;
+  EXPECT_DOUBLE_EQ(scaled_rope_angles(c, none).magnitude, (1 + 0.1 * std::log(4.0)) / (1 + 0.05 * std::log(4.0)));
   c.rope_scaling_type = "linear";
   EXPECT_DOUBLE_EQ(scaled_rope_angles(c, none).inverse_frequencies[5], plain.inverse_frequencies[5] / 4);
   EXPECT_EQ(scaled_rope_angles(c, none).magnitude, 1);
+}
+
+// Within the original context q and k read one table, so that RoPE and the write to the cache are fused; beyond it q
+// has a table of its own, and they are not.
+TEST(Mistral3, QueriesHaveATableOfTheirOwnBeyondTheOriginalContext) {
+  for (const auto& [max_context, n_fused] : {std::pair(16u, 1u), {64u, 0u}}) {
+    const auto p = load("tiny_mistral3-f16", max_context);
+    EXPECT_EQ(p.config.rope_original_context, 16u);
+    EXPECT_EQ(p.prefill.find("const.rope_q") == ir::kNoBuffer, n_fused == 1) << max_context;
+    EXPECT_EQ(count(p.prefill_low, ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE), n_fused) << max_context;
+    EXPECT_EQ(count(p.prefill_low, ir::Op::ROPE), 2 * (1 - n_fused)) << max_context;
+  }
 }
 
 // A file mtp-NAME.gguf has the metadata of its model, and the tensors of the prediction block alone.

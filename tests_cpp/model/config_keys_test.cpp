@@ -123,6 +123,9 @@ TEST(ConfigKeys, WhatAFamilyDoesNotComputeWithIsRefusedByName) {
       {"llama", "attention.clamp_kqv", 0, true},
       {"llama", "attention.max_alibi_bias", 8, false},
       {"llama", "attention.temperature_scale", 0.1, false},
+      {"mistral3", "attention.temperature_scale", 0.1, true},
+      {"mistral3", "attention.temperature_length", 8192, false},  // not the original context
+      {"mistral3", "rope.scaling.yarn_log_multiplier", 1, true},
       {"llama", "attention.kv_lora_rank", 512, false},
       {"llama", "attention.no_such_key", 1, false},
       // State.
