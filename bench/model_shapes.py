@@ -101,7 +101,7 @@ def shape_metadata(s: Shape, name: str) -> dict:
         "attention.head_count_kv": s.n_kv_heads,
         "attention.key_length": s.head_dim,
         "attention.value_length": s.head_dim,
-        "attention.layer_norm_rms_epsilon": s.norm_eps,
+        f"attention.layer_norm_{'' if s.arch == 'cohere2' else 'rms_'}epsilon": s.norm_eps,
         "rope.freq_base": s.rope_theta,
         **dict(s.scales),
     }
@@ -255,6 +255,8 @@ def _layer(s: Shape, layer: int) -> list[Tensor]:
     tensors = [] if s.arch in NORM_BEHIND else [_norm("attn_norm.weight", d)]
     tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
     norms = ["post_attention_norm"] if s.ssm or s.arch == "seed_oss" else ["ffn_norm"]
+    if s.arch == "cohere2":
+        norms = []  # feed-forward reads attn_norm
     if s.arch in NORM_BEHIND:
         norms = ["post_attention_norm", "post_ffw_norm"]
     if s.arch.startswith("gemma") or s.arch == "glm4":
@@ -357,6 +359,7 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "olmo2": dict(tied=False, rope_theta=500000.0),
         "hunyuan_dense": dict(arch="hunyuan-dense"),
         "mistral3": dict(rope_theta=1e6, scales=_mistral3(4)),
+        "cohere2": dict(n_layers=4, window=8, norm_eps=1e-5, scales=(("logit_scale", 0.25),)),
         "exaone4": dict(rope_theta=1e6, rope_divisors=True),
         "exaone4_swa": dict(
             arch="exaone4", tied=False, rope_theta=1e6, rope_divisors=True, window=8, is_sliding=(True, False)
@@ -392,6 +395,7 @@ TINY = (
     "exaone4_swa",
     "hunyuan_dense",
     "mistral3",
+    "cohere2",
 )
 
 
@@ -448,6 +452,21 @@ SIZES = {
     ),
     "smollm2-135m": Shape(
         "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+    "command-r7b": Shape(
+        "cohere2",
+        4096,
+        32,
+        32,
+        8,
+        128,
+        14336,
+        vocab_size=256000,
+        context=8192,
+        rope_theta=50000.0,
+        norm_eps=1e-5,
+        window=4096,
+        scales=(("logit_scale", 0.25),),
     ),
     "ministral-3-3b": Shape(
         "mistral3",

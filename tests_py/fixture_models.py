@@ -13,7 +13,6 @@ FAMILIES = SHARED / "families"
 # Models of that set which are refused so far. Who adds a family or a format deletes its line;
 # test_fixtures.py::test_models_that_do_not_run_yet_are_refused fails until then.
 NOT_YET = {
-    "cohere2",
     "deepseek_v2_lite",
     "deepseek_v3",
     "ernie4_5_moe",

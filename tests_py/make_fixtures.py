@@ -133,7 +133,11 @@ def keys(arch, config, **more):
         "attention.head_count_kv": config.num_key_value_heads,
         "attention.key_length": head_dim,
         "attention.value_length": head_dim,
-        "attention.layer_norm_rms_epsilon": float(config.rms_norm_eps),
+        **(
+            {"attention.layer_norm_rms_epsilon": float(config.rms_norm_eps)}
+            if hasattr(config, "rms_norm_eps")
+            else {"attention.layer_norm_epsilon": float(config.layer_norm_eps)}
+        ),
         "rope.freq_base": float(rope.get("full_attention", rope)["rope_theta"]),
         "rope.dimension_count": int(head_dim * rope.get("partial_rotary_factor", 1)),
         **more,
@@ -580,6 +584,16 @@ def mistral3():
     return model, keys("mistral3", config, **more), lambda: decoder_tensors(model, permute=True)
 
 
+def cohere2():
+    """The last layer sees the whole context, without RoPE. Rotated rows are pairs already, in the model as in the file."""
+    config = transformers.Cohere2Config(
+        num_hidden_layers=4, sliding_window=WINDOW, tie_word_embeddings=True, logit_scale=0.25, **SMALL
+    )
+    model = transformers.Cohere2ForCausalLM(config)
+    more = {"attention.sliding_window": WINDOW, "logit_scale": 0.25}
+    return model, keys("cohere2", config, **more), lambda: decoder_tensors(model)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -591,7 +605,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3),
+    *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3, cohere2),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

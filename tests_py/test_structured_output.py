@@ -216,6 +216,11 @@ OTHER_FORMATS = {
         "{% endfor %}</function>\n</tool_call>",
         ["<tool_call>", "</tool_call>"],
     ),
+    "cohere": (
+        f'<|START_ACTION|>[\n    {{% raw %}}{{{{% endraw %}}"tool_call_id": "0", "tool_name": "{NAME}", "parameters": '
+        "{{ c.function.arguments | tojson }}{% raw %}}{% endraw %}\n]<|END_ACTION|>",
+        ["<|START_ACTION|>", "<|END_ACTION|>"],
+    ),
     "gemma": (
         f'<|tool_call>call:{NAME}{{% raw %}}{{{{% endraw %}}{ARGUMENTS}{{{{ k }}}}:<|"|>{{{{ v }}}}<|"|>'
         "{% endfor %}{% raw %}}{% endraw %}<tool_call|>",

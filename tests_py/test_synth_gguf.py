@@ -73,6 +73,7 @@ PARAMETERS = {
 }
 # Of other models the size of a published file is known, in GB, by its type.
 FILES = {
+    "command-r7b": ("Q4_K_M", 5.1),
     "ministral-3-3b": ("Q4_K_M", 2.1),
     "hunyuan-0.5b": ("Q8_0", 0.6),
     "exaone-4.0-1.2b": ("Q4_K_M", 0.81),

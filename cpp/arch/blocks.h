@@ -19,7 +19,7 @@ BufferId embed_tokens(Builder& b, float scale);
 // table if the file has no output matrix.
 void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
 
-// Adds RMS_NORM over whole rows of x with the layer's tensor `tensor`.weight.
+// Adds the family's norm (Builder::row_norm) over whole rows of x, with the layer's tensor `tensor`.weight.
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
 // Adds RMS_NORM over each head, with the layer's tensor `tensor`.weight. If the layer has no such tensor, adds nothing
 // and returns x.

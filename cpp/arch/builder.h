@@ -71,6 +71,10 @@ class Builder {
   BufferId embed(std::string name, BufferId ids, BufferId table, float scale);
   BufferId rms_norm(std::string name, BufferId x, BufferId w, float eps, std::uint32_t group);
   void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // computes x = LAYER_NORM(x) in place
+  // Makes row_norm(), and so the final norm, a LAYER_NORM without a bias instead of an RMS_NORM.
+  void use_layer_norms() { has_layer_norms_ = true; }
+  // Adds the family's norm over whole rows.
+  BufferId row_norm(std::string name, BufferId x, BufferId w, float eps);
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
   // Holds the buffers of a layer's paged KV cache, state.kv_k[layer] and state.kv_v[layer]. Per token the cache
@@ -166,6 +170,7 @@ class Builder {
                       std::initializer_list<std::uint64_t> dims);
   ir::Node node(ir::Op op, std::initializer_list<BufferId> inputs, std::initializer_list<BufferId> outputs);
   void push(ir::Node node);
+  void row_norm_to(BufferId y, BufferId x, BufferId w, float eps);
   // Adds y = LINEAR(x). Families must call project() instead.
   void linear(BufferId y, BufferId x, BufferId w, BufferId bias);
   friend void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
@@ -179,6 +184,7 @@ class Builder {
   GraphOptions options_;
   ir::Graph graph_;
   int layer_ = -1;
+  bool has_layer_norms_ = false;
   Status status_;
   std::unordered_set<std::string> used_tensors_;
   BufferId token_ids_, positions_, slots_, page_table_;

@@ -40,6 +40,19 @@ void Builder::layer_norm_into(BufferId x, BufferId w, BufferId b, float eps) {
   push(n);
 }
 
+void Builder::row_norm_to(BufferId y, BufferId x, BufferId w, float eps) {
+  Node n = has_layer_norms_ ? node(Op::LAYER_NORM, {x, w, ir::kNoBuffer}, {y}) : node(Op::RMS_NORM, {x, w}, {y});
+  ir::set_attr(n, "eps", eps);
+  if (!has_layer_norms_) ir::set_attr(n, "group", width(x));
+  push(n);
+}
+
+BufferId Builder::row_norm(std::string name, BufferId x, BufferId w, float eps) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  row_norm_to(y, x, w, eps);
+  return y;
+}
+
 void Builder::linear(BufferId y, BufferId x, BufferId w, BufferId bias) {
   push(node(Op::LINEAR, {x, w, bias}, {y}));
 }
@@ -250,7 +263,7 @@ void Builder::embedding_head(BufferId hidden, BufferId norm_w) {
   const BufferId output_rows = request("output_rows", DType::kI32, {ir::kOutputs});
   const BufferId embeddings = output("embeddings", DType::kF32, {ir::kOutputs, d});
   if (options_.pooling == Pooling::kMean) {
-    const BufferId rows = norm_w == ir::kNoBuffer ? hidden : rms_norm("output_norm", hidden, norm_w, eps, d);
+    const BufferId rows = norm_w == ir::kNoBuffer ? hidden : row_norm("output_norm", hidden, norm_w, eps);
     const BufferId sum = state("pool_sum", DType::kF32, {options_.state_entries, d});
     const BufferId mean = activation("pooled", {ir::kTokens, d});
     push(node(Op::POOL_MEAN, {rows, positions_, slots_, sum}, {mean, sum}));
@@ -260,10 +273,7 @@ void Builder::embedding_head(BufferId hidden, BufferId norm_w) {
   if (norm_w == ir::kNoBuffer) return push(node(Op::GATHER_ROWS, {hidden, output_rows}, {embeddings}));
   const BufferId gathered = activation("output_hidden", {ir::kOutputs, d});
   push(node(Op::GATHER_ROWS, {hidden, output_rows}, {gathered}));
-  Node n = node(Op::RMS_NORM, {gathered, norm_w}, {embeddings});
-  ir::set_attr(n, "eps", eps);
-  ir::set_attr(n, "group", d);
-  push(n);
+  row_norm_to(embeddings, gathered, norm_w, eps);
 }
 
 BufferId Builder::gather_output_rows(BufferId hidden) {
@@ -283,7 +293,7 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   const BufferId mask = request("mask", DType::kU32, {options_.mask_words});
   const BufferId gathered = activation("output_hidden", {ir::kOutputs, width(hidden)});
   push(node(Op::GATHER_ROWS, {hidden, output_rows}, {gathered}));
-  const BufferId norm = rms_norm("output_norm", gathered, norm_w, static_cast<float>(config_.norm_eps), width(hidden));
+  const BufferId norm = row_norm("output_norm", gathered, norm_w, static_cast<float>(config_.norm_eps));
   const BufferId logits = output("logits", DType::kF32, {ir::kOutputs, rows(head_w)});
   push(node(Op::LM_HEAD, {norm, head_w}, {logits}));
   const auto in_place = [&](Op op, std::string_view attr, float value) {

@@ -99,7 +99,7 @@ constexpr Row kRows[] = {
     {Op::MOE_SUM, "y:f32[n,k*d] ids:i32[n,k] weights:f32[n,k] expert_scale?:f32[e] -> z:f32[n,d]"},
     {Op::COPY_ROWS, "from:i32[n] to:i32[n] rows:f32[s,w] -> next=rows"},
     {Op::POOL_MEAN, "x:f32[n,d] pos:i32[n] slot:i32[n] sum:f32[s,d] -> y:f32[n,d] next=sum"},
-    {Op::LAYER_NORM, "x:f32[n,d] w:f32[d] b:f32[d] -> y~:f32[n,d] ; eps:f32"},
+    {Op::LAYER_NORM, "x:f32[n,d] w:f32[d] b?:f32[d] -> y~:f32[n,d] ; eps:f32"},
     {Op::GELU, "x:f32[n,f] -> y~:f32[n,f]"},
     {Op::LOGPROBS, "logits:f32[n,v] token:i32[n] params:i32[n,2] -> stats:u32[n,260]"},
     {Op::MOE_ADD_BIAS, "y:f32[n,k*f] ids:i32[n,k] bias:f32[e,f] -> out=y"},

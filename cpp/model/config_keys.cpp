@@ -106,11 +106,12 @@ constexpr std::string_view kSharedExperts[] = {"qwen35",  "qwen35moe",    "qwen3
                                                "glm4moe", "ernie4_5-moe", "hunyuan-moe"};
 // The layers without experts have other tensors, by which they are told apart.
 constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe"};
-constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4"};
+constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4", "cohere2"};
 constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
 constexpr std::string_view kGranite[] = {"granite"};
+constexpr std::string_view kScaledLogits[] = {"granite", "cohere2"};
 constexpr std::string_view kMistral3[] = {"mistral3"};
 constexpr std::string_view kScaledEmbeddings[] = {"llama", "granite"};
 constexpr Set kNone{};
@@ -197,7 +198,7 @@ constexpr KeyRow kKeys[] = {
 
     by(kScaledEmbeddings, ".embedding_scale", is_one_of<0, 1>),
     by(kGranite, ".residual_scale", is_one_of<0, 1>),
-    by(kGranite, ".logit_scale", is_one_of<0, 1>),
+    by(kScaledLogits, ".logit_scale", is_one_of<0, 1>),
 
     by(kExperts, ".expert_count", is_one_of<0>),
     by(kExperts, ".expert_used_count", without_experts_or<>),

@@ -20,6 +20,7 @@ constexpr Opening kMistralList[] = {{"[TOOL_CALLS]", Syntax::kJson}};
 constexpr Opening kMistralNamed[] = {{"[TOOL_CALLS]", Syntax::kNamed}};
 constexpr Opening kGemma[] = {{"<|tool_call>", Syntax::kBare, "<tool_call|>"}};
 constexpr Opening kFunctionGemma[] = {{"<start_function_call>", Syntax::kBare, "<end_function_call>"}};
+constexpr Opening kCohere[] = {{"<|START_ACTION|>", Syntax::kJson, "<|END_ACTION|>"}};
 constexpr Opening kGranite[] = {{"<|tool_call|>", Syntax::kJson}, {"<tool_call>", Syntax::kJson}};
 constexpr Opening kPhi[] = {{"<|tool_call|>", Syntax::kJson, "<|/tool_call|>"}, {"functools", Syntax::kJson}};
 constexpr Opening kDeepSeek[] = {{"<｜tool▁call▁begin｜>", Syntax::kNamed, "<｜tool▁call▁end｜>"}};
@@ -116,6 +117,14 @@ constexpr CallFormat kCalls[] = {
      .tokens = kHarmonyTokens,
      .in_calls = "to=functions.zrt_probe_name",
      .body = "commentary to=functions.{bare} <|constrain|>json<|message|>{arguments}"},
+    {.name = "cohere",
+     .openings = kCohere,
+     .in_calls = "\"tool_name\": \"zrt_probe_name\"",
+     .body = "{\"tool_name\": {name}, \"parameters\": {arguments}}",
+     .is_list = true,
+     .list_open = "[\n    ",
+     .list_close = "\n]",
+     .separator = ",\n    "},
     {.name = "llama",
      .openings = kLlama,
      .in_calls = "{\"name\": \"zrt_probe_name\", \"parameters\":",
@@ -127,6 +136,7 @@ constexpr ReasoningFormat kReasoning[] = {
     {"think", "<think>", "</think>"},
     {"mistral", "[THINK]", "[/THINK]"},
     {"seed", "<seed:think>", "</seed:think>"},
+    {"cohere", "<|START_THINKING|>", "<|END_THINKING|>"},
     {"gemma", "<|channel>", "<channel|>", "thought\n"},
 };
 

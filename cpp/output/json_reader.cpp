@@ -1,5 +1,6 @@
 // Reads calls in the form {"name": "N", "arguments": {..}}: one object, several objects one after another, or a list of
 // objects. Also reads calls whose name stands before the JSON object.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
@@ -73,7 +74,8 @@ class JsonReader final : public CallReader {
     key_ = decoded(held_.substr(0, n));
     drop(n);
     is_arguments_ = key_ == "arguments" || key_ == "parameters";
-    if (!has_name_ && !is_arguments_ && key_ != "name" && key_ != "type" && key_ != "function" && key_ != "id")
+    constexpr std::string_view kOfCalls[] = {"name", "tool_name", "type", "function", "id", "tool_call_id"};
+    if (!has_name_ && !is_arguments_ && std::ranges::find(kOfCalls, key_) == std::end(kOfCalls))
       return give_up();  // the object is not a call
     at_ = At::kColon;
     return true;
@@ -92,7 +94,7 @@ class JsonReader final : public CallReader {
     if (!copy_.is_done()) return false;
     at_ = At::kObject;
     if (is_arguments_) return end_arguments();
-    if (key_ == "name" || (key_ == "function" && is_text_)) {
+    if (key_ == "name" || key_ == "tool_name" || (key_ == "function" && is_text_)) {
       name_ = decoded(value_);
       has_name_ = true;
       if (!is_text_ || name_.empty()) return give_up();

@@ -113,6 +113,22 @@ TEST(LayerNorm, MatchesFloat64) {
   }
 }
 
+// y = (c * r) * w, which differs from adding a bias of 0 in the sign of a zero alone.
+TEST(LayerNorm, TheBiasMayBeAbsent) {
+  Random random(8);
+  for (const std::uint32_t d : {1u, 17u, 256u, 1000u}) {
+    const auto x = random.normal(3 * d, 2.0), w = random.normal(d);
+    auto c = layer_norm(3, d, x, w, std::vector<float>(d, 0.0f));
+    const auto with_zeros = as<float>(run(c)[0]);
+    c.inputs[2] = absent();
+    const auto fresh = run(c);
+    EXPECT_THAT(as<float>(fresh[0]), ::testing::ElementsAreArray(with_zeros)) << d;  // 0 == -0
+    expect_rows_independent(c);
+    c.outputs = {update(0)};
+    EXPECT_EQ(run(c), fresh) << "in place";
+  }
+}
+
 TEST(LayerNorm, ExtremeRows) {
   for (const float v : {0.0f, 1e-20f, 1e15f, -3.0f}) {  // equal values: only the bias is left
     const auto y = as<float>(run(

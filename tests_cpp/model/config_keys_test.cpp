@@ -82,6 +82,7 @@ TEST(ConfigKeys, WhatAFamilyDoesNotComputeWithIsRefusedByName) {
       {"llama", "embedding_scale", 12, true},
       {"qwen2", "embedding_scale", 12, false},
       {"granite", "logit_scale", 8, true},
+      {"cohere2", "logit_scale", 0.25, true},
       {"qwen3", "logit_scale", 8, false},
       {"gemma4", "attention.scale", 0.5, false},
       {"gemma4", "attention.scale", 1, true},

@@ -167,6 +167,10 @@ const Case kCases[] = {
     {"granite", "granite", "<|tool_call|>[{\"name\": \"now\", \"arguments\": {}}]", "call 0 now\nargs 0 {}\nend 0"},
     {"phi", "phi", "<|tool_call|>[{\"name\": \"now\", \"arguments\": {}}]<|/tool_call|>",
      "call 0 now\nargs 0 {}\nend 0"},
+    {"cohere", "cohere",
+     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"now\", \"parameters\": {}},\n    "
+     "{\"tool_call_id\": \"1\", \"tool_name\": \"run\", \"parameters\": {\"code\": \"]\"}}\n]<|END_ACTION|>",
+     "call 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"]\"}\nend 1"},
     {"deepseek_r1", "deepseek",
      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run\n```json\n{\"code\": "
      "\"```\"}\n```<｜tool▁call▁end｜>\n"
