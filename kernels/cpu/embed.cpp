@@ -41,7 +41,7 @@ void run(const CpuArgs& args) {
     return;
   }
   const auto* table = args.buffer<const std::byte>(Operand::table);
-  if (args.is_packed(Operand::table) && has_panels(dtype))
+  if (args.is_packed(Operand::table))
     dequantize_packed_row(dtype, v, d, table, static_cast<std::uint32_t>(id), y);
   else
     quant_format(dtype)->dequantize_row(table + static_cast<std::uint64_t>(id) * row_bytes(dtype, d), y, d);

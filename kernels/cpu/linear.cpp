@@ -37,7 +37,7 @@ void linear_reference(const LinearArgs& args, std::uint32_t begin, std::uint32_t
     const void* row = w + m * w_row;
     const auto dot = integer ? format.dot : f32.dot;
     if (!integer && args.w_dtype != DType::kF32) {
-      if (args.packed && has_panels(args.w_dtype))
+      if (args.packed)
         dequantize_packed_row(args.w_dtype, args.rows, args.k, w, m, args.scratch);
       else
         format.dequantize_row(row, args.scratch, args.k);

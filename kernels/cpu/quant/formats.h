@@ -1,26 +1,19 @@
-// Declares the rows of the table of weight formats. The file of a format's name defines its row.
+// Lists the weight formats and declares the rows of their table. The file of a format's name defines its row.
 #pragma once
 
 #include "kernels/cpu/quant/quant.h"
 
+// Calls X(name) for each format, in the order of DType. A new format is added here.
+// clang-format off
+#define ZRT_WEIGHT_FORMATS(X) \
+  X(F32) X(F16) X(BF16) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) \
+  X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(Fixed16)
+// clang-format on
+
 namespace zinc_rt::cpu {
 
-extern const QuantFormat kFormatF32;
-extern const QuantFormat kFormatF16;
-extern const QuantFormat kFormatBF16;
-extern const QuantFormat kFormatQ4_0;
-extern const QuantFormat kFormatQ4_1;
-extern const QuantFormat kFormatQ5_0;
-extern const QuantFormat kFormatQ5_1;
-extern const QuantFormat kFormatQ8_0;
-extern const QuantFormat kFormatQ2_K;
-extern const QuantFormat kFormatQ3_K;
-extern const QuantFormat kFormatQ4_K;
-extern const QuantFormat kFormatQ5_K;
-extern const QuantFormat kFormatQ6_K;
-extern const QuantFormat kFormatIQ4_NL;
-extern const QuantFormat kFormatIQ4_XS;
-extern const QuantFormat kFormatMXFP4;
-extern const QuantFormat kFormatFixed16;
+#define ZRT_DECLARE_FORMAT(name) extern const QuantFormat kFormat##name;
+ZRT_WEIGHT_FORMATS(ZRT_DECLARE_FORMAT)
+#undef ZRT_DECLARE_FORMAT
 
 }  // namespace zinc_rt::cpu

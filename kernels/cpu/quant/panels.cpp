@@ -76,6 +76,10 @@ void pack_group(DType dtype, const std::byte* const* rows, std::uint32_t n_block
 
 void pack_matrix(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* from, std::byte* to) {
   const std::uint64_t row = row_bytes(dtype, k);
+  if (!has_panels(dtype)) {
+    std::memcpy(to, from, rows * row);
+    return;
+  }
   const std::uint32_t block_elems = traits(dtype).block_elems, block_bytes = traits(dtype).block_bytes;
   const std::uint32_t n_blocks = k / block_elems, in_group = kGroup / block_elems;
   for (std::uint32_t first = 0; first < rows_in_panels(rows); first += kPanelRows)
@@ -93,7 +97,7 @@ void dequantize_packed_row(DType dtype, std::uint32_t rows, std::uint32_t k, con
                            float* to) {
   const QuantFormat& format = *quant_format(dtype);
   const std::uint64_t bytes = row_bytes(dtype, k);
-  if (row >= rows_in_panels(rows)) return format.dequantize_row(matrix + row * bytes, to, k);
+  if (!has_panels(dtype) || row >= rows_in_panels(rows)) return format.dequantize_row(matrix + row * bytes, to, k);
   const std::uint32_t block_elems = traits(dtype).block_elems, block_bytes = traits(dtype).block_bytes;
   const std::uint32_t n_blocks = k / block_elems, in_group = kGroup / block_elems, lane = row % kPanelRows;
   const std::byte* from = matrix + (row - lane) * bytes;

@@ -1,7 +1,5 @@
 #include "kernels/cpu/quant/quant.h"
 
-#include <array>
-
 #include "base/multiversion.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/walk.h"
@@ -9,10 +7,9 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// Lists all formats, in the order of DType.
-constexpr std::array kFormats{&kFormatF32,  &kFormatF16,    &kFormatBF16,   &kFormatQ4_0,  &kFormatQ4_1,   &kFormatQ5_0,
-                              &kFormatQ5_1, &kFormatQ8_0,   &kFormatQ2_K,   &kFormatQ3_K,  &kFormatQ4_K,   &kFormatQ5_K,
-                              &kFormatQ6_K, &kFormatIQ4_NL, &kFormatIQ4_XS, &kFormatMXFP4, &kFormatFixed16};
+#define ZRT_FORMAT_ROW(name) &kFormat##name,
+constexpr const QuantFormat* kFormats[] = {ZRT_WEIGHT_FORMATS(ZRT_FORMAT_ROW)};
+#undef ZRT_FORMAT_ROW
 
 ZRT_MULTIVERSION float dot_group(const float* w, const float* x, std::int64_t n) {
   return dot_float_group(w, x, n);
