@@ -104,12 +104,29 @@ Result<ring::Kernel> specialize(const Site& site, const kernel::KernelEntry& ent
   return loaded;
 }
 
+// Fails if the tier has no kernel of the op for one of its weights. The kernel is chosen by the type of one operand, but
+// reads all weights of the node.
+Status has_kernels(const Site& site, const ring::Ring& ring, DType key) {
+  const auto refuse = [&](DType type, const std::string& what) {
+    return fail(StatusCode::kUnavailable, "[lower] the tier has no kernel for {} of type {}{}", to_string(site.node.op),
+                to_string(type), what);
+  };
+  const auto& inputs = site.rule.inputs;
+  if (site.rule.key_input >= 0)
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].dtypes != inputs[static_cast<std::size_t>(site.rule.key_input)].dtypes) continue;
+      if (site.node.inputs[i] == ir::kNoBuffer) continue;
+      const ir::Buffer& buffer = site.graph.buffer(site.node.inputs[i]);
+      if (traits(buffer.dtype).is_weight && ring.kernels().find(site.node.op, buffer.dtype) == nullptr)
+        return refuse(buffer.dtype, buffer.tensor.empty() ? "" : " (tensor " + buffer.tensor + ")");
+    }
+  return ring.kernels().find(site.node.op, key) != nullptr ? Status{} : refuse(key, "");
+}
+
 Result<ring::Packet> lower_node(const Site& site, ring::Ring& ring, KernelCache& cache, ring::PacketBatch& batch) {
   const DType key = kernel::kernel_key(site.graph, site.node);
+  ZRT_CHECK_OK(has_kernels(site, ring, key));
   const auto* entry = ring.kernels().find(site.node.op, key);
-  if (entry == nullptr)
-    return fail(StatusCode::kUnavailable, "[lower] the tier has no kernel for {} of type {}", to_string(site.node.op),
-                to_string(key));
   ring::Packet packet;
   packet.op = site.node.op;
   packet.layer = site.node.layer;

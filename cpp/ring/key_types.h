@@ -14,15 +14,15 @@ namespace zinc_rt::ring {
 // an enum of its own for that, Kinds, with at least these values:
 // - kKv: the KV cache; the types are `cells`, the cache types that the tier supports
 // - kQ4K: weights that are always Q4_K
-// - kWeights: weights of any type
+// - kWeights: weights; the types are `weights`, the weight types that the tier supports
 // - kNone: the op's kernel does not depend on a type; its entry has the key F32
 // Any other value gives the same as kNone, so a tier handles its further values itself.
 template <class Kinds>
-std::vector<DType> key_types(Kinds kind, std::span<const DType> cells) {
+std::vector<DType> key_types(Kinds kind, std::span<const DType> cells, std::span<const DType> weights) {
   switch (kind) {
     case Kinds::kKv: return {cells.begin(), cells.end()};
     case Kinds::kQ4K: return {DType::kQ4_K};
-    case Kinds::kWeights: return weight_types();
+    case Kinds::kWeights: return {weights.begin(), weights.end()};
     default: return {DType::kF32};
   }
 }

@@ -8,6 +8,11 @@
 namespace zinc_rt::vulkan {
 namespace {
 
+// The types of weights that the kernels read (kernels/vulkan/types.glsl).
+constexpr DType kWeights[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ4_0,  DType::kQ4_1,   DType::kQ5_0,
+                              DType::kQ5_1, DType::kQ8_0,   DType::kQ2_K,   DType::kQ3_K,  DType::kQ4_K,   DType::kQ5_K,
+                              DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4, DType::kFixed16};
+
 class Finder {
  public:
   Finder(const ModelConfig& config, const ModelShape& shape, const Weights& weights)
@@ -172,6 +177,10 @@ class Finder {
     if (tensor != nullptr && !traits(tensor->dtype).is_weight)
       status_ = fail(StatusCode::kUnavailable, "[vulkan] tensor {} is of type {}, which no matrix has", name,
                      to_string(tensor->dtype));
+    else if (tensor != nullptr && std::ranges::find(kWeights, tensor->dtype) == std::end(kWeights))
+      status_ =
+          fail(StatusCode::kUnavailable, "[vulkan] tensor {} is of type {}, for which this backend has no kernels",
+               name, to_string(tensor->dtype));
     return tensor;
   }
   const Tensor* vector(const std::string& name, std::uint32_t n) { return floats(name, {n}); }

@@ -134,13 +134,12 @@ TEST_P(TierFeedForward, OfEachKindHasTheBitsOfTCpu) {
 // multiple of the warps, a short last one; two types. And two rows, whose packets stay apart.
 TEST_P(TierFeedForward, HasTheBitsOfTCpu) {
   using enum DType;
-  for (int type = 0; type < static_cast<int>(kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight) continue;
+  for (const DType dtype : weights_of(*GetParam())) {
     const std::uint32_t block = traits(dtype).block_elems;
     for (const Width& w : {Width{256, 256}, {576, 96}, {1312, 288}, {512, 1536}, {32, 4288}, {256, 8704}, {48, 80}})
       if (w.d % block == 0 && w.f % block == 0) {
-        ASSERT_NO_FATAL_FAILURE(compare_dense(dtype, dtype, w, 1, type % 2 == 0 ? push::kSilu : push::kGeluTanh));
+        ASSERT_NO_FATAL_FAILURE(
+            compare_dense(dtype, dtype, w, 1, static_cast<int>(dtype) % 2 == 0 ? push::kSilu : push::kGeluTanh));
       }
     ASSERT_NO_FATAL_FAILURE(compare_dense(dtype, dtype, {256, 512}, 2, push::kSilu));
   }
@@ -151,9 +150,7 @@ TEST_P(TierFeedForward, HasTheBitsOfTCpu) {
 
 TEST_P(TierFeedForward, OfExpertsHasTheBitsOfTCpu) {
   using enum DType;
-  for (int type = 0; type < static_cast<int>(kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight) continue;
+  for (const DType dtype : weights_of(*GetParam())) {
     for (const std::uint32_t n : {1u, 2u, 3u})
       ASSERT_NO_FATAL_FAILURE(compare_experts(dtype, dtype, {256, 512}, {5, 3}, n, push::kSilu));
     ASSERT_NO_FATAL_FAILURE(compare_experts(dtype, dtype, {512, 768}, {9, 8}, 1, push::kGeluTanh));

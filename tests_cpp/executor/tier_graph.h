@@ -18,6 +18,15 @@ namespace zinc_rt {
 
 using Memory = std::map<std::string, std::vector<std::byte>>;
 
+// Returns the types of weights for which the tier has kernels.
+inline std::vector<DType> weights_of(const ring::Tier& tier) {
+  const auto ring = tier.make_ring({.threads = 1, .cpu_kernels = {}});
+  EXPECT_TRUE(ring) << tier.name;
+  std::vector<DType> types = ring ? weight_types() : std::vector<DType>();
+  std::erase_if(types, [&](DType type) { return (*ring)->kernels().find(ir::Op::LINEAR, type) == nullptr; });
+  return types;
+}
+
 template <class T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));

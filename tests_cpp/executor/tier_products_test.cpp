@@ -264,9 +264,7 @@ TEST_P(TierProducts, OfEachKindHaveTheBitsOfTCpu) {
 
 // Each format, of few rows: a last group that is short, rows that fill no tile.
 TEST_P(TierProducts, OfFewRowsHaveTheBitsOfTCpu) {
-  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight) continue;
+  for (const DType dtype : weights_of(*GetParam())) {
     for (const Shape& s : {Shape{11, 1280, 2}, {24, 544, 3}})
       if (s.k % traits(dtype).block_elems == 0) {
         ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
@@ -275,9 +273,7 @@ TEST_P(TierProducts, OfFewRowsHaveTheBitsOfTCpu) {
 }
 
 TEST_P(TierProducts, HaveTheBitsOfTCpu) {
-  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight) continue;
+  for (const DType dtype : weights_of(*GetParam())) {
     const std::uint32_t block = traits(dtype).block_elems;
     for (const Shape& s : {Shape{1, 256, 1},
                            {15, 512, 7},
@@ -372,9 +368,7 @@ TEST_P(TierProducts, BetweenAGluAndASumHaveTheBitsOfTCpu) {
 // types, some of floats.
 TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
   using enum DType;
-  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight) continue;
+  for (const DType dtype : weights_of(*GetParam())) {
     for (const Shape& s : {Shape{24, 32, 1},
                            {17, 576, 1},
                            {48, 768, 1},
@@ -406,9 +400,8 @@ TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
 // after whole tiles; two types, which are products beside each other.
 TEST_P(TierProducts, OfExpertsHaveTheBitsOfTCpu) {
   using enum DType;
-  for (int type = 0; type < static_cast<int>(kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight || act_dtype(dtype) == kF32) continue;
+  for (const DType dtype : weights_of(*GetParam())) {
+    if (act_dtype(dtype) == kF32) continue;
     for (const ExpertShape& s : {ExpertShape{6, 48, 768, 5, 3, false},
                                  {6, 16, 256, 19, 2, true},
                                  {5, 272, 2048, 9, 4, true},
@@ -510,10 +503,9 @@ class FastTierProducts : public TierProducts {
 TEST_P(FastTierProducts, AreNearTheExactOnesOfTCpu) {
   if (!(*GetParam()->make_ring({.cpu_kernels = {}, .fast = true}))->is_fast())
     GTEST_SKIP() << "this tier has no arithmetic fast here";
-  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
+  for (const DType dtype : weights_of(*GetParam())) {
     // F32 is exact in both, and no matrix is made fixed16 for arithmetic `fast`.
-    if (!traits(dtype).is_weight || dtype == DType::kF32 || dtype == DType::kFixed16) continue;
+    if (dtype == DType::kF32 || dtype == DType::kFixed16) continue;
     const std::uint32_t block = traits(dtype).block_elems;
     for (Shape s : {Shape{16, 256, 33},
                     {144, 768, 64},

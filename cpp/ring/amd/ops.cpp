@@ -63,7 +63,11 @@ std::string name_of(const gpu::OpRow& row, DType key) {
 }
 
 constexpr DType kCells[] = {DType::kF32, DType::kF16, DType::kQ8_0, DType::kI16};
-constexpr gpu::Kernels kKernels{"amd", kCells, name_of};
+// The types of weights that the kernels read. Lowering refuses others by name.
+constexpr DType kWeights[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ4_0,  DType::kQ4_1,   DType::kQ5_0,
+                              DType::kQ5_1, DType::kQ8_0,   DType::kQ2_K,   DType::kQ3_K,  DType::kQ4_K,   DType::kQ5_K,
+                              DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4, DType::kFixed16};
+constexpr gpu::Kernels kKernels{"amd", kCells, kWeights, name_of};
 
 }  // namespace
 

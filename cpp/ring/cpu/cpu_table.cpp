@@ -12,7 +12,7 @@ std::vector<DType> types_of(cpu::KeyTypes keys) {
   if (keys == cpu::KeyTypes::kF16AndBF16) return {DType::kF16, DType::kBF16};
   std::vector<DType> cells;
   for (const KvType& type : kv_types()) cells.push_back(type.k);
-  return key_types(keys, cells);
+  return key_types(keys, cells, weight_types());
 }
 
 kernel::KernelEntry make_entry(const cpu::CpuKernel& code, const ir::OpRule& rule) {

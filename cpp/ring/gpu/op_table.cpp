@@ -23,14 +23,14 @@ void add_row(kernel::KernelTable& table, const Kernels& kernels, const OpRow& ro
   entry.file.workgroup_size[0] = row.threads != 0 ? row.threads : kWave;
   for (std::size_t i = 0; i < std::size(row.grid); ++i)
     if (row.grid[i].variable != nullptr) entry.grid[i] = {row.grid[i].variable, row.grid[i].tile};
-  for (const DType key : key_types(row.keys, kernels.cells)) {
+  for (const DType key : key_types(row.keys, kernels.cells, kernels.weights)) {
     entry.file.name = kernels.name(row, key);
     table.add(row.op, key, entry);
   }
 }
 
 bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name) {
-  return std::ranges::any_of(key_types(row.keys, kernels.cells),
+  return std::ranges::any_of(key_types(row.keys, kernels.cells, kernels.weights),
                              [&](DType key) { return kernels.name(row, key) == name; });
 }
 

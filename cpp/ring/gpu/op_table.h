@@ -49,8 +49,9 @@ struct Op : OpRow {
 
 // Kernels holds what differs between tiers when a kernel table is built from the rows.
 struct Kernels {
-  std::string_view tier;         // begins error messages
-  std::span<const DType> cells;  // the types of the KV cache's keys
+  std::string_view tier;           // begins error messages
+  std::span<const DType> cells;    // the types of the KV cache's keys
+  std::span<const DType> weights;  // the types of weights
   std::string (*name)(const OpRow& row, DType key);
 };
 

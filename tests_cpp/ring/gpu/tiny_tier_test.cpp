@@ -88,7 +88,9 @@ std::span<const TinyOp> tiny_ops() {
 }
 constexpr TinyJoin kTinyJoins[] = {{"LINEAR y:p; ADD x:h y:p z:h'", linear_sum}};
 constexpr DType kTinyCells[] = {DType::kF16, DType::kI16};
-constexpr gpu::Kernels kTiny{"tiny", kTinyCells, [](const gpu::OpRow& row, DType) { return gpu::kernel_name(row.op); }};
+constexpr DType kTinyWeights[] = {DType::kF32, DType::kQ4_K};
+constexpr gpu::Kernels kTiny{"tiny", kTinyCells, kTinyWeights,
+                             [](const gpu::OpRow& row, DType) { return gpu::kernel_name(row.op); }};
 constexpr auto kTarget = kernel::Target::kXe2hpg;
 
 // Kernels.
@@ -246,7 +248,8 @@ TEST_F(TinyTier, WhatDoesNotFitIsRefused) {
 
 TEST(GpuTable, HasAnEntryForEachTypeAndReadsItsFiles) {
   const auto table = gpu::make_table(kTiny, tiny_ops(), kTarget);
-  for (const DType type : weight_types()) EXPECT_NE(table.find(ir::Op::LINEAR, type), nullptr);
+  for (const DType type : kTinyWeights) EXPECT_NE(table.find(ir::Op::LINEAR, type), nullptr);
+  EXPECT_EQ(table.find(ir::Op::LINEAR, DType::kQ8_0), nullptr);
   EXPECT_NE(table.find(ir::Op::FLASH_ATTN, DType::kI16), nullptr);
   EXPECT_EQ(table.find(ir::Op::FLASH_ATTN, DType::kF32), nullptr);
   EXPECT_NE(table.find(ir::Op::ADD, DType::kF32), nullptr);

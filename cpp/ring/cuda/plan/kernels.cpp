@@ -40,7 +40,11 @@ std::string name_of(const gpu::OpRow& row, DType) {
   return std::string(to_string(row.op));
 }
 constexpr DType kCells[] = {DType::kF32, DType::kF16, DType::kQ8_0, DType::kR8, DType::kR4, DType::kI16};
-constexpr gpu::Kernels kKernels{"t_cuda", kCells, name_of};
+// The types of weights that the kernels read. Lowering refuses others by name.
+constexpr DType kWeights[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ4_0,  DType::kQ4_1,   DType::kQ5_0,
+                              DType::kQ5_1, DType::kQ8_0,   DType::kQ2_K,   DType::kQ3_K,  DType::kQ4_K,   DType::kQ5_K,
+                              DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4, DType::kFixed16};
+constexpr gpu::Kernels kKernels{"t_cuda", kCells, kWeights, name_of};
 
 std::uint32_t symbol_of(const GridExtent& extent) {
   switch (extent.extent.kind) {
