@@ -33,6 +33,16 @@ TYPES = {
     "q5_k": Type(13, 256, 176),
     "q6_k": Type(14, 256, 210),
     "iq4_xs": Type(23, 256, 136),
+    "nvfp4": Type(40, 64, 36),
+    "iq3_s": Type(21, 256, 110),
+    "iq3_xxs": Type(18, 256, 98),
+    "iq2_s": Type(22, 256, 82),
+    "iq2_xs": Type(17, 256, 74),
+    "iq2_xxs": Type(16, 256, 66),
+    "tq2_0": Type(35, 256, 66),
+    "tq1_0": Type(34, 256, 54),
+    "iq1_s": Type(19, 256, 50),
+    "iq1_m": Type(29, 256, 56),
 }
 _BY_NUMBER = {row.number: row for row in TYPES.values()}
 F32, F16 = TYPES["f32"].number, TYPES["f16"].number

@@ -36,6 +36,10 @@ def _unit_with_minimum(n_scales: int, n_codes: int) -> float:
 _IQ4 = _rms([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
 _SIX_BITS = _rms(range(-32, 32))
 _FP4 = _rms([0, 1, 2, 3, 4, 6, 8, 12])
+_ODD_4 = _rms(range(1, 33, 2))  # scales of IQ2 and IQ3: 2 s + 1 of four bits
+_ODD_3 = _rms(range(1, 17, 2))  # of IQ1: of three bits
+# Of the values of a grid, all points drawn evenly.
+_IQ2_XXS, _IQ2_XS, _IQ2_S, _IQ3_XXS, _IQ3_S, _IQ1 = 23.12, 24.22, 24.43, 30.85, 7.594, 6.247
 
 SCALES = {
     "q4_0": Scale(0, _rms(range(-8, 8))),
@@ -50,6 +54,15 @@ SCALES = {
     "q5_k": Scale(0, _unit_with_minimum(64, 32), 2, 15.5),
     "q6_k": Scale(208, _rms(range(-128, 128)) * _SIX_BITS),
     "iq4_xs": Scale(0, _SIX_BITS * _IQ4),
+    "iq3_s": Scale(0, _ODD_4 * _IQ3_S),
+    "iq3_xxs": Scale(0, _ODD_4 * _IQ3_XXS / 4),
+    "iq2_s": Scale(0, _ODD_4 * _IQ2_S / 8),
+    "iq2_xs": Scale(0, _ODD_4 * _IQ2_XS / 8),
+    "iq2_xxs": Scale(0, _ODD_4 * _IQ2_XXS / 8),
+    "iq1_s": Scale(0, _ODD_3 * _IQ1 / 8),
+    "iq1_m": Scale(48, _ODD_3 * _IQ1 / 8),  # d is in the highest bits of four words
+    "tq2_0": Scale(64, math.sqrt(0.75)),  # codes 0, 0, 1 and 2
+    "tq1_0": Scale(52, 0.8173),  # of all bytes, though files do not have all
 }
 
 
@@ -59,6 +72,16 @@ def _mxfp4_exponents(n: int, std: float, rng) -> np.ndarray:
     k = math.floor(math.log2(wanted))
     upper = ((wanted / 2.0**k) ** 2 - 1) / 3
     return (k + 128 + (rng.random(n) < upper)).astype(np.uint8)
+
+
+def _nvfp4_scales(shape, std: float, rng) -> np.ndarray:
+    """Neighbours among the 8-bit floats, mixed so that the mean square is that of std."""
+    bits = np.arange(8, 0x7F)
+    values = np.ldexp(8.0 + bits % 8, bits // 8 - 11)
+    upper = int(np.searchsorted(values, std / _FP4))
+    low, high = np.square(values[upper - 1 : upper + 1])
+    is_high = rng.random(shape) < ((std / _FP4) ** 2 - low) / (high - low)
+    return (bits[upper - 1] + is_high).astype(np.uint8)
 
 
 def random_blocks(kind: str, n: int, std: float, rng) -> np.ndarray:
@@ -74,11 +97,22 @@ def random_blocks(kind: str, n: int, std: float, rng) -> np.ndarray:
     if kind == "mxfp4":
         raw[:, 0] = _mxfp4_exponents(n, std, rng)
         return raw
+    if kind == "nvfp4":
+        raw[:, :4] = _nvfp4_scales((n, 4), std, rng)
+        return raw
     scale = SCALES[kind]
     d = std / scale.unit * (0.75 + 0.5 * rng.random(n))
     if scale.min_at is None:
         d *= rng.choice([-1.0, 1.0], n)
     d = d.astype("<f2")
+    if kind == "iq1_m":
+        nibbles = d.view("<u2")[:, None] >> np.array([0, 4, 8, 12], np.uint16) & 15
+        words = raw[:, scale.at :].view("<u2")
+        words[:] = words & 0x0FFF | nibbles << 12
+        return raw
+    if kind == "tq2_0":  # no weight is 2
+        code_3 = raw[:, :64] & raw[:, :64] >> 1 & 0x55
+        raw[:, :64] &= ~(code_3 * np.uint8(3))
     raw[:, scale.at : scale.at + 2] = d.view(np.uint8).reshape(n, 2)
     if scale.min_at is not None:
         minimum = (d.astype(np.float64) * scale.min_ratio).astype("<f2")

@@ -21,6 +21,8 @@ from random_blocks import stream
 
 # What quantizers put where a row is no multiple of 256.
 FALLBACK = {"q2_k": "q4_0", "q3_k": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0", "iq4_xs": "iq4_nl"}
+FALLBACK |= dict.fromkeys(("iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_s", "iq1_m"), "iq4_nl")
+FALLBACK |= {"tq1_0": "q4_0", "tq2_0": "q4_0", "nvfp4": "mxfp4"}
 
 
 def layer_of(name: str) -> int:

@@ -16,7 +16,7 @@ import gguf_file
 import zinc_rt
 from gguf_file import TYPES
 from model_shapes import TINY, shape_metadata, shape_tensors, tiny
-from quant_formats import BLOCKS_OF_32, BLOCKS_OF_256, FLOATS, FORMATS, dequantize
+from quant_formats import BLOCKS_OF_32, BLOCKS_OF_64, BLOCKS_OF_256, FLOATS, FORMATS, dequantize
 from random_blocks import random_blocks
 from synth_gguf import PRESETS, contents, fitting, preset
 
@@ -173,7 +173,7 @@ FAST_MIXTURES += [("qwen3moe", "split"), ("qwen3next", "MXFP4_MOE"), ("gemma4_mo
 
 
 def activations_of(kind):
-    return {1: "f32", 32: "per 32", 256: "per 256"}[TYPES[kind].block_elems]
+    return {1: "f32", 32: "per 32", 64: "per 32", 256: "per 256"}[TYPES[kind].block_elems]
 
 
 @pytest.mark.parametrize("mixture", MIXTURES)
@@ -247,7 +247,7 @@ def test_every_preset_and_format_is_covered():
     assert set(BLOCKS_OF_256) == {name for name, row in TYPES.items() if row.block_elems == 256}
 
 
-@pytest.mark.parametrize("kind", BLOCKS_OF_32 + BLOCKS_OF_256)
+@pytest.mark.parametrize("kind", BLOCKS_OF_32 + BLOCKS_OF_64 + BLOCKS_OF_256)
 def test_the_bound_sees_small_errors(tmp_path, kind):
     """If one sub-block of 16 in every 64 is read backwards, the logits are off by more than twice the bound."""
     shape = tiny("llama", WIDE)

@@ -32,6 +32,16 @@ constexpr std::array<DTypeTraits, static_cast<std::size_t>(DType::kCount)> kTrai
     {DType::kI16, "i16", 1, 2, false, DType::kCount},
     {DType::kFixed16, "fixed16", 256, 514, true, DType::kQ16A256},
     {DType::kQ16A256, "q16a256", 256, 516, false, DType::kCount},
+    {DType::kNVFP4, "nvfp4", 64, 36, true, DType::kQ8A32},
+    {DType::kIQ3_S, "iq3_s", 256, 110, true, DType::kQ8A256},
+    {DType::kIQ3_XXS, "iq3_xxs", 256, 98, true, DType::kQ8A256},
+    {DType::kIQ2_S, "iq2_s", 256, 82, true, DType::kQ8A256},
+    {DType::kIQ2_XS, "iq2_xs", 256, 74, true, DType::kQ8A256},
+    {DType::kIQ2_XXS, "iq2_xxs", 256, 66, true, DType::kQ8A256},
+    {DType::kTQ2_0, "tq2_0", 256, 66, true, DType::kQ8A256},
+    {DType::kTQ1_0, "tq1_0", 256, 54, true, DType::kQ8A256},
+    {DType::kIQ1_S, "iq1_s", 256, 50, true, DType::kQ8A256},
+    {DType::kIQ1_M, "iq1_m", 256, 56, true, DType::kQ8A256},
 }};
 
 constexpr bool table_is_in_order() {

@@ -47,6 +47,16 @@ enum class DType : std::uint8_t {
   // (kernels/common/act_q8.h).
   kFixed16,
   kQ16A256,
+  kNVFP4,
+  kIQ3_S,
+  kIQ3_XXS,
+  kIQ2_S,
+  kIQ2_XS,
+  kIQ2_XXS,
+  kTQ2_0,
+  kTQ1_0,
+  kIQ1_S,
+  kIQ1_M,
   kCount
 };
 

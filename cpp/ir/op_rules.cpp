@@ -147,10 +147,10 @@ ZRT_OPERANDS(ZRT_HAS_OPERANDS)
 static_assert(0 ZRT_OPERANDS(ZRT_ONE_MORE) == kOpCount - 1);
 #undef ZRT_ONE_MORE
 
-constexpr std::uint32_t bit(DType dtype) {
-  return 1u << static_cast<unsigned>(dtype);
+constexpr std::uint64_t bit(DType dtype) {
+  return std::uint64_t{1} << static_cast<unsigned>(dtype);
 }
-static_assert(static_cast<unsigned>(DType::kCount) <= 32);
+static_assert(static_cast<unsigned>(DType::kCount) <= 64);
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -164,8 +164,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-std::uint32_t parse_types(std::string_view text) {
-  std::uint32_t set = 0;
+std::uint64_t parse_types(std::string_view text) {
+  std::uint64_t set = 0;
   for (const auto name : split(text, '|')) {
     if (name == "A") {
       set |= bit(DType::kF32) | bit(DType::kQ8A32) | bit(DType::kQ8A256) | bit(DType::kQ16A256);
@@ -173,7 +173,7 @@ std::uint32_t parse_types(std::string_view text) {
       for (const KvType& type : kv_types()) set |= bit(type.k) | bit(type.v);
     } else if (name == "W") {
       for (unsigned i = 0; i < static_cast<unsigned>(DType::kCount); ++i)
-        if (traits(static_cast<DType>(i)).is_weight) set |= 1u << i;
+        if (traits(static_cast<DType>(i)).is_weight) set |= bit(static_cast<DType>(i));
     } else {
       set |= bit(*parse_dtype(name));
     }

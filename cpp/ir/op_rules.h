@@ -29,7 +29,7 @@ struct DimPattern {
 
 struct OperandRule {
   std::string name;
-  std::uint32_t dtypes = 0;  // set of allowed types: bit i is DType i
+  std::uint64_t dtypes = 0;  // set of allowed types: bit i is DType i
   bool optional = false;
   // Unused for inputs. For an output that must be the same buffer as an input, the index of this input. -1: the output
   // is a fresh buffer. -2: a fresh buffer or the first input.

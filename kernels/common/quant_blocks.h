@@ -78,6 +78,61 @@ struct BlockIQ4_XS {  // value = d * (sc - 32) * kIq4Values[q], with sc per 32 v
   uint8_t scales_l[4];  // the low nibbles of sc, two per byte
   uint8_t qs[128];      // byte 16 j + i: values 32 j + i (low nibble) and 32 j + 16 + i
 };
+struct BlockNVFP4 {   // value = s * kFp4Values[q], with s per 16 values
+  uint8_t scales[4];  // s is half of an unsigned 8-bit float with 4 bits of exponent
+  uint8_t qs[32];     // byte 8 j + i: values 16 j + i (low nibble) and 16 j + 8 + i
+};
+// The following formats store indices of points of a grid (kernels/cpu/quant/grids.h). A point is 8 values, or 4 in
+// IQ3. sc = 2 s + 1, where s has 4 bits, or 3 in IQ1. Where a point has 7 signs, the number of set ones of its 8 is even.
+struct BlockIQ2_XXS {  // value = d / 8 * sc * q, with sc per 32 values
+  uint16_t d;
+  uint8_t qs[64];  // per 32 values: 4 indices, then a word with 4 times 7 signs and, highest, s
+};
+struct BlockIQ2_XS {  // value = d / 8 * sc * q, with sc per 16 values
+  uint16_t d;
+  uint16_t qs[32];  // 9 bits of index, 7 signs
+  uint8_t scales[8];
+};
+struct BlockIQ2_S {  // value = d / 8 * sc * q, with sc per 16 values
+  uint16_t d;
+  uint8_t qs[32];  // the low 8 bits of indices
+  uint8_t signs[32];
+  uint8_t qh[8];  // the upper 2 bits of indices, four per byte
+  uint8_t scales[8];
+};
+struct BlockIQ3_XXS {  // value = d / 4 * sc * q, with sc per 32 values
+  uint16_t d;
+  uint8_t qs[64];
+  uint8_t signs_and_scales[32];  // a word per 32 values: 4 times 7 signs and, highest, s
+};
+struct BlockIQ3_S {  // value = d * sc * q, with sc per 32 values
+  uint16_t d;
+  uint8_t qs[64];
+  uint8_t qh[8];  // the ninth bits of indices
+  uint8_t signs[32];
+  uint8_t scales[4];
+};
+struct BlockIQ1_S {  // value = d / 8 * sc * (8 * q + shift), with sc and shift per 32 values
+  uint16_t d;
+  uint8_t qs[32];
+  uint16_t
+      qh[8];  // per 32 values: 4 times 3 upper bits of indices, s, and the highest bit is set if shift is -1, not 1
+};
+struct BlockIQ1_M {  // value = d / 8 * sc * (8 * q + shift), with sc per 16 and shift per 8 values
+  uint8_t qs[32];
+  uint8_t qh[16];      // a nibble per point: 3 upper bits of the index, and a bit that is set if shift is -1, not 1
+  uint16_t scales[4];  // 4 times 3 bits s; the highest nibbles are those of d, the lowest first
+};
+// The following formats are ternary: q is in -1..1.
+struct BlockTQ1_0 {  // value = d * q
+  uint8_t qs[48];    // five digits q + 1 of base 3 per byte, plane by plane: 32 bytes, then 16
+  uint8_t qh[4];     // four digits per byte
+  uint16_t d;
+};
+struct BlockTQ2_0 {  // value = d * q
+  uint8_t qs[64];    // bits 2 n and 2 n + 1 of byte 32 h + i are q + 1 of value 128 h + 32 n + i
+  uint16_t d;
+};
 // fixed16 is no file format. F16 and BF16 matrices are converted to it when a model is loaded (cpp/model/fixed16.h).
 struct BlockFixed16 {  // value = d * code, code = 256 * high + low (kernels/common/digits.h), |code| <= 32,639
   int8_t high[256];
@@ -92,6 +147,11 @@ static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockIQ4_NL) == 18, "layout of t
 static_assert(sizeof(BlockMXFP4) == 17 && sizeof(BlockQ2_K) == 84, "layout of the file format");
 static_assert(sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144, "layout of the file format");
 static_assert(sizeof(BlockQ5_K) == 176 && sizeof(BlockQ6_K) == 210, "layout of the file format");
-static_assert(sizeof(BlockIQ4_XS) == 136, "layout of the file format");
+static_assert(sizeof(BlockIQ4_XS) == 136 && sizeof(BlockNVFP4) == 36, "layout of the file format");
+static_assert(sizeof(BlockIQ2_XXS) == 66 && sizeof(BlockIQ2_XS) == 74, "layout of the file format");
+static_assert(sizeof(BlockIQ2_S) == 82 && sizeof(BlockIQ3_XXS) == 98, "layout of the file format");
+static_assert(sizeof(BlockIQ3_S) == 110 && sizeof(BlockIQ1_S) == 50, "layout of the file format");
+static_assert(sizeof(BlockIQ1_M) == 56 && sizeof(BlockTQ1_0) == 54, "layout of the file format");
+static_assert(sizeof(BlockTQ2_0) == 66, "layout of the file format");
 
 }  // namespace zinc_rt

@@ -363,5 +363,28 @@ std::vector<PlanCase> plan_cases() {
 }
 INSTANTIATE_TEST_SUITE_P(Ops, CudaPlan, ::testing::ValuesIn(plan_cases()));
 
+// Formats that this tier has not are refused by their names, and no other tier takes their place.
+TEST(CudaPlan, RefusesWeightsWithoutKernelsByTheirType) {
+  for (const DType type : {DType::kNVFP4, DType::kIQ3_S, DType::kIQ3_XXS, DType::kIQ2_S, DType::kIQ2_XS,
+                           DType::kIQ2_XXS, DType::kTQ2_0, DType::kTQ1_0, DType::kIQ1_S, DType::kIQ1_M}) {
+    const auto graph = ir::parse(fmt::format(R"(graph "product" stage both
+buffer act.x activation {1} [tokens, 256]
+buffer model.w weight {0} [16, 256] tensor "output.weight"
+buffer act.y activation f32 [tokens, 16]
+act.y = LINEAR(act.x, model.w, _)
+)",
+                                             to_string(type), to_string(act_dtype(type))));
+    ASSERT_TRUE(graph);
+    PlanningRing<ring::LoadedKernel> ring(ring::make_cuda_table(), ring::read_kernel);
+    lower::KernelCache cache;
+    const auto batch = lower::lower(
+        *graph, ring, [](ir::BufferId) -> Result<lower::Location> { return lower::Location{{1, 0, 64}, 64}; }, cache);
+    ASSERT_FALSE(batch);
+    EXPECT_EQ(
+        batch.error().message,
+        fmt::format("[lower] the tier has no kernel for LINEAR of type {} (tensor output.weight)", to_string(type)));
+  }
+}
+
 }  // namespace
 }  // namespace zinc_rt

@@ -47,6 +47,10 @@ inline std::vector<std::byte> random_blocks(DType dtype, const Shape& s, std::mt
     case DType::kQ2_K: scales = {80, 82}; break;
     case DType::kQ3_K: scales = {108}; break;
     case DType::kQ6_K: scales = {208}; break;
+    case DType::kTQ1_0: scales = {52}; break;
+    case DType::kTQ2_0: scales = {64}; break;
+    case DType::kIQ1_M: scales = {54}; break;  // the highest bits of d are in the last word's
+    case DType::kNVFP4:
     case DType::kMXFP4: break;
     case DType::kFixed16: return random_fixed16(std::move(bytes), rng);
     default: scales = {0};

@@ -361,6 +361,18 @@ inline Tensor weights(Random& random, DType dtype, std::vector<std::uint32_t> di
         std::memcpy(p + 512, &bits, 2);
         break;
       }
+      case DType::kNVFP4:
+        for (int i = 0; i < 4; ++i) p[i] = static_cast<std::byte>(random.below(24));  // up to 2^-7 or so
+        break;
+      case DType::kTQ1_0: put(p + 52, d); break;
+      case DType::kTQ2_0: put(p + 64, d); break;
+      case DType::kIQ1_M: {
+        std::byte bits[2];
+        put(bits, d / 8);
+        for (int i = 0; i < 4; ++i)
+          p[49 + 2 * i] = (p[49 + 2 * i] & std::byte{15}) | (bits[i / 2] >> (4 * (i % 2)) & std::byte{15}) << 4;
+        break;
+      }
       case DType::kQ3_K: put(p + 108, d / 8); break;
       case DType::kQ6_K: put(p + 208, d / 32); break;
       case DType::kQ4_1:

@@ -197,7 +197,7 @@ TEST(Inventory, EveryKeyTypeHasAKernel) {
   for (const Op op : all_ops()) {
     if (ir::is_host_only(op)) continue;
     const auto& rule = ir::rule(op);
-    const std::uint32_t set = rule.key_input < 0 ? 1u : rule.inputs[std::size_t(rule.key_input)].dtypes;
+    const std::uint64_t set = rule.key_input < 0 ? 1u : rule.inputs[std::size_t(rule.key_input)].dtypes;
     for (unsigned t = 0; t < static_cast<unsigned>(DType::kCount); ++t) {
       const bool allowed = set >> t & 1u;
       wanted += allowed;

@@ -59,6 +59,7 @@ class Row {
 
   float expected_dot() const {
     if (format_.act == DType::kQ8A256) return oracle::dot_k(format_.dtype, weights(), x256_.data(), k_);
+    if (format_.dtype == DType::kNVFP4) return oracle::dot_nvfp4(weights(), x32_.data(), k_);
     if (format_.act == DType::kQ8A32) return oracle::dot_32(format_.dtype, weights(), x32_.data(), k_);
     if (format_.act == DType::kQ16A256) return oracle::dot_fixed(weights(), x16_.data(), k_);
     return oracle::dot_float(expected_values(), x_.data());
@@ -73,8 +74,9 @@ class Row {
       const std::uint8_t* p = weights() + static_cast<std::size_t>(i) / row.block_elems * row.block_bytes;
       double w = std::abs(static_cast<double>(values[static_cast<std::size_t>(i)]));
       if (row.block_elems > 1) {
-        const oracle::Scales s = oracle::scales(format_.dtype, p);
-        const oracle::Code c = oracle::code(format_.dtype, p, i % static_cast<int>(row.block_elems));
+        const int at = i % static_cast<int>(row.block_elems);
+        const oracle::Scales s = oracle::scales(format_.dtype, p, at);
+        const oracle::Code c = oracle::code(format_.dtype, p, at);
         const int m = row.block_elems == 32 ? 1 : c.m;
         w = std::abs(static_cast<double>(s.d) * c.sc * c.q) + std::abs(static_cast<double>(s.min) * m);
       }
@@ -123,6 +125,19 @@ class Row {
           break;
         case DType::kQ3_K: put_f16(p + 108, fill); break;
         case DType::kQ6_K: put_f16(p + 208, fill); break;
+        case DType::kTQ1_0: put_f16(p + 52, fill), fit_ternary(p); break;
+        case DType::kTQ2_0: put_f16(p + 64, fill); break;
+        case DType::kIQ1_M: {
+          std::uint8_t d[2];
+          put_f16(d, fill);
+          for (int i = 0; i < 4; ++i)
+            p[49 + 2 * i] = static_cast<std::uint8_t>((p[49 + 2 * i] & 15) | (d[i / 2] >> (4 * (i % 2)) & 15) << 4);
+          break;
+        }
+        case DType::kNVFP4:
+          if (fill == Fill::kTiny)
+            for (int i = 0; i < 4; ++i) p[i] = static_cast<std::uint8_t>(rng_() % 3);
+          break;
         case DType::kQ4_1:
         case DType::kQ5_1:
         case DType::kQ4_K:
@@ -136,6 +151,11 @@ class Row {
   static void fit_digits(std::uint8_t* high) {
     for (int i = 0; i < 256; ++i)
       if (high[i] == 0x80) high[i] = 0x81;
+  }
+
+  // Files have only these bytes: five digits of base 3 as a fraction of 256, rounded up.
+  void fit_ternary(std::uint8_t* p) {
+    for (int i = 0; i < 52; ++i) p[i] = static_cast<std::uint8_t>((256 * (rng_() % 243) + 242) / 243);
   }
 
   std::int8_t code(Fill fill) {
@@ -186,6 +206,7 @@ std::vector<int> lengths(const cpu::QuantFormat& format) {
   switch (traits(format.dtype).block_elems) {
     case 1: return {1, 2, 15, 16, 17, 31, 33, 255, 256, 257, 511, 512, 576, 1000};
     case 32: return {32, 64, 224, 256, 288, 480, 512, 576, 1024};
+    case 64: return {64, 128, 192, 256, 320, 512, 576, 1024};
     default: return {256, 512, 768, 2048};
   }
 }
@@ -256,7 +277,7 @@ TEST(QuantTable, HasOneRowForEachWeightTypeWithTheRightActivations) {
     if (format == nullptr) continue;
     const std::uint32_t elems = traits(dtype).block_elems;
     const DType of_256 = dtype == DType::kFixed16 ? DType::kQ16A256 : DType::kQ8A256;
-    EXPECT_EQ(format->act, elems == 1 ? DType::kF32 : elems == 32 ? DType::kQ8A32 : of_256) << to_string(dtype);
+    EXPECT_EQ(format->act, elems == 1 ? DType::kF32 : elems < 256 ? DType::kQ8A32 : of_256) << to_string(dtype);
   }
 }
 
@@ -291,6 +312,61 @@ TEST(QuantGolden, ValuesEqualThoseOfAnotherImplementation) {
     ++n_formats;
   }
   EXPECT_EQ(n_formats, 15);
+}
+
+// tests_cpp/kernels/data/make_format_golden.py says what is in the file.
+TEST(QuantGolden, ValuesAndIntegerSumsEqualThoseOfAnotherImplementation) {
+  std::ifstream in(ZRT_SOURCE_DIR "/tests_cpp/kernels/data/format_golden.bin", std::ios::binary);
+  ASSERT_TRUE(in) << "format_golden.bin is part of the source";
+  constexpr int kValues = 512;
+  const auto read = [&in]<class T>(std::vector<T>& to) {
+    in.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size() * sizeof(T)));
+  };
+  const auto u32 = [&] {
+    std::vector<std::uint32_t> value(1);
+    read(value);
+    return value[0];
+  };
+  std::vector<std::int8_t> q(kValues);
+  read(q);
+  // With d_x = 1 a dot consists of the sums and the weights' scales alone.
+  std::vector<ActBlockQ8A32> x32(kValues / 32, {1, 0, {}});
+  std::vector<ActBlockQ8A256> x256(kValues / 256, {1, {}, {}});
+  for (std::size_t i = 0; i < kValues; ++i) x32[i / 32].qs[i % 32] = x256[i / 256].qs[i % 256] = q[i];
+  int n_formats = 0;
+  for (std::uint32_t name_bytes = u32(); in; name_bytes = u32()) {
+    std::string name(name_bytes, '\0');
+    in.read(name.data(), name_bytes);
+    const auto dtype = parse_dtype(name);
+    ASSERT_TRUE(dtype) << name;
+    const cpu::QuantFormat& format = *cpu::quant_format(*dtype);
+    const std::uint32_t n_bytes = u32(), n_sums = u32(), part = kValues / n_sums;
+    ASSERT_EQ(n_bytes, row_bytes(*dtype, kValues)) << name;
+    for (int row = 0; row < 2; ++row) {
+      std::vector<std::byte> blocks(n_bytes);
+      std::vector<float> golden(kValues), scales(n_sums), y(kValues);
+      std::vector<std::int32_t> sums(n_sums);
+      read(blocks), read(golden), read(sums), read(scales);
+      ASSERT_TRUE(in) << name;
+      format.dequantize_row(blocks.data(), y.data(), kValues);
+      for (std::size_t i = 0; i < kValues; ++i)
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(y[i]), std::bit_cast<std::uint32_t>(golden[i]))
+            << name << " row " << row << " element " << i << ": " << y[i] << ", golden " << golden[i];
+      const bool is_k = format.act == DType::kQ8A256;
+      float acc = 0, v = 0;
+      for (std::uint32_t i = 0; i < n_sums; ++i) {
+        const float weighted = static_cast<float>(sums[i]) * scales[i];
+        v = is_k ? weighted : v + weighted;
+        if ((i + 1) * part % 256 != 0) continue;
+        acc = acc + v;
+        v = 0;
+      }
+      const void* x = is_k ? static_cast<const void*>(x256.data()) : x32.data();
+      EXPECT_EQ(format.dot(blocks.data(), x, kValues), acc) << name << " row " << row;
+    }
+    ++n_formats;
+  }
+  EXPECT_EQ(n_formats, 11);
 }
 
 TEST(Half, EveryF16HasItsExactValueAndComesBack) {

@@ -263,6 +263,28 @@ TEST(Lower, MissingKernelsAreNamed) {
   EXPECT_THAT(batch.error().message, HasSubstr("LINEAR of type f16"));
 }
 
+// A kernel is chosen by the type of one weight; the others must have kernels too.
+TEST(Lower, EveryWeightNeedsAKernel) {
+  auto ring = empty_ring();
+  KernelCache cache;
+  ring.table.add(ir::Op::RMS_NORM_FUSED_QKV, DType::kQ4_K, {});
+  const auto batch = lower(*ir::parse(R"(graph "g" stage both
+buffer request.x request f32 [tokens, 256]
+buffer model.norm weight f32 [256] tensor "norm"
+buffer model.q weight q4_k [64, 256] tensor "q"
+buffer model.k weight q4_k [64, 256] tensor "k"
+buffer model.v weight iq3_s [64, 256] tensor "blk.0.attn_v.weight"
+buffer out.q output f32 [tokens, 64]
+buffer out.k output f32 [tokens, 64]
+buffer out.v output f32 [tokens, 64]
+out.q out.k out.v = RMS_NORM_FUSED_QKV(request.x, model.norm, model.q, model.k, model.v, _, _, _) eps 1e-5 quantize 1
+)"),
+                           ring, anywhere, cache);
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().message,
+            "[lower] the tier has no kernel for RMS_NORM_FUSED_QKV of type iq3_s (tensor blk.0.attn_v.weight)");
+}
+
 kernel::KernelEntry entry(const std::vector<std::string>& symbols) {
   kernel::KernelEntry e;
   e.file.name = "LINEAR";

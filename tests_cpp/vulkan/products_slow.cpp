@@ -161,8 +161,16 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
   EXPECT_TRUE(same_bits(floats(y, widened.size()), widened)) << to_string(dtype) << " widened";
 }
 
+// The formats that kernels/vulkan has: those up to FIXED16 in the order of DType.
+std::vector<const cpu::QuantFormat*> vulkan_formats() {
+  std::vector<const cpu::QuantFormat*> formats;
+  for (const cpu::QuantFormat* format : cpu::quant_formats())
+    if (format->dtype <= DType::kFixed16) formats.push_back(format);
+  return formats;
+}
+
 TEST_F(Products, OfEveryFormat) {
-  for (const cpu::QuantFormat* format : cpu::quant_formats()) {
+  for (const cpu::QuantFormat* format : vulkan_formats()) {
     expect_product(format->dtype, {67, 1280, 11}, false);
     if (traits(format->act).block_elems == 256) {
       expect_product(format->dtype, {130, 512, 141}, false);
@@ -174,7 +182,7 @@ TEST_F(Products, OfEveryFormat) {
 }
 
 TEST_F(Products, OfFloatRows) {
-  for (const cpu::QuantFormat* format : cpu::quant_formats()) expect_product(format->dtype, {5, 512, 2}, true);
+  for (const cpu::QuantFormat* format : vulkan_formats()) expect_product(format->dtype, {5, 512, 2}, true);
 }
 
 // The first of equals, both zeros being equal; a NaN never; none where it is no finite number.

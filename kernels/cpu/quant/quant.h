@@ -10,6 +10,8 @@
 
 namespace zinc_rt::cpu {
 
+struct DecodedBlock;  // kernels/cpu/quant/decoded.h
+
 struct QuantFormat {
   DType dtype;
   // QUANTIZE converts x to this type for the format: kQ8A256 for K-quants, kQ8A32 for formats with blocks of 32,
@@ -20,6 +22,8 @@ struct QuantFormat {
   // Returns the dot of a weight row with an activation row of type `act`, in the order of docs/arithmetic.md (rules 3
   // and 4).
   float (*dot)(const void* row, const void* act, std::int64_t k);
+  // Decodes a block, in formats whose matrices the fast kernel sets decode while they multiply; else null.
+  void (*decode)(const void* block, DecodedBlock& to) = nullptr;
 };
 
 std::span<const QuantFormat* const> quant_formats();
