@@ -79,9 +79,14 @@ struct Line {
 template <class F>
 ZRT_SIMD Line line_of(const Group& group, int s, int part) {
   constexpr int kOffset = F::kSigned ? 128 : F::kOffset;
-  Floats scale = F::d(group, F::kIsK ? 0 : s), begin;
+  Floats scale, begin;
   [[maybe_unused]] const int j = 32 / F::kSub * s + part;
-  if constexpr (F::kIsK) scale = scale * to_floats(F::sc(group, j));
+  if constexpr (F::kIsK)
+    scale = F::d(group, 0) * to_floats(F::sc(group, j));
+  else if constexpr (F::kHalves)
+    scale = F::d(group, s, part);
+  else
+    scale = F::d(group, s);
   const Floats base = splat(-(Places<F>::kBase + kOffset));
   if constexpr (F::kHasMin && F::kIsK)
     begin = fma(base, scale, to_floats(F::min(group, j)) * F::m(group, 0));

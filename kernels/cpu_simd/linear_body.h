@@ -128,6 +128,44 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
   });
 }
 
+// Multiplies kT rows of x, in q8a32, by one group of a format with a scale per half of a block of 32. It has no minimums,
+// and its words are passed in order.
+template <class Source, int kT>
+ZRT_SIMD void tile_halves(const Source& group, const ActBlockQ8A32* const* x, const Numbers* numbers,
+                          float (*acc)[16]) {
+  using F = typename Source::F;
+  constexpr int kP = Source::kP;
+  Floats v[kP][kT];
+  each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA { v[p][t] = splat(0.0f); });
+  for (int s = 0; s < group.n_blocks; ++s) {
+    group.prefetch(s);
+    Sums<Source, kT> sums;
+    Ints isum[2][kP][kT];
+    each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA {
+      const std::int32_t both = Source::kHasNumbers ? numbers[t].of[s] : number_of<F>(x[t][s]);
+      isum[0][p][t] = splat(-kOffsetOf<F> * static_cast<std::int16_t>(both & 0xFFFF));
+      isum[1][p][t] = splat(-kOffsetOf<F> * (both >> 16));
+    });
+    group.each_word(s, [&](auto w, const Codes<kP>& codes) ZRT_INLINE_LAMBDA {
+      sums.add(
+          w, codes, [&](int t) ZRT_INLINE_LAMBDA { return x[t][s].qs; },
+          [&](int p, int t, const Ints& full) ZRT_INLINE_LAMBDA { add_to(isum[w / 4][p][t], plain_sum(full)); });
+    });
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p)
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        const Floats d = group.d(p, s, half);
+#pragma GCC unroll 16
+        for (int t = 0; t < kT; ++t) v[p][t] = fma(to_floats(isum[half][p][t]) * d, splat(x[t][s].d), v[p][t]);
+      }
+  }
+  each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA {
+    float* to = acc[p * kTokens + t];
+    store(to, load(to) + v[p][t]);
+  });
+}
+
 // Multiplies kT rows of x, in q8a256, by one group of a K-quant.
 template <class Source, int kT>
 ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, const Numbers* numbers,
@@ -193,6 +231,8 @@ ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pit
     }
     if constexpr (F::kIsK)
       tile_super<Source, n_rows>(group, rows, numbers + t, acc + t);
+    else if constexpr (F::kHalves)
+      tile_halves<Source, n_rows>(group, rows, numbers + t, acc + t);
     else
       tile_small<Source, n_rows>(group, rows, numbers + t, acc + t);
     t += n_rows;

@@ -44,6 +44,7 @@ struct Packed : Group {
     });
   }
   ZRT_MEMBER Floats d(int, int s) const { return F::d(*this, s); }
+  ZRT_MEMBER Floats d(int, int s, int half) const { return F::d(*this, s, half); }
   ZRT_MEMBER Floats m(int, int s) const { return F::m(*this, s); }
   ZRT_MEMBER Ints scale(int, int j) const { return as_scale(F::sc(*this, j)); }
   // Returns numbers 2 p and 2 p + 1 as pairs of 16 bits, by which the sums of the activations are multiplied.
@@ -66,7 +67,8 @@ struct Unpacked {
   static constexpr bool kWordPairs = kHasWordPairs, kHasNumbers = kPanels > 1;
   static constexpr int kP = kPanelsAtOnce;
   static constexpr int kScales = static_cast<int>(kGroupValues) / F::kSub;
-  static constexpr int kFloats = F::kIsK ? 1 : 8;
+  static constexpr int kHalves = F::kHalves ? 2 : 1;  // scales per block of 32
+  static constexpr int kFloats = F::kIsK ? 1 : 8 * kHalves;
   struct Panel {
     alignas(64) std::int32_t words[kGroupValues / 4][16];
     alignas(64) std::int32_t scales[kScales][16], factors[kScales / 2][16];
@@ -84,7 +86,10 @@ struct Unpacked {
       if constexpr (kWordPairs)
         for (int w = 8 * s; w < 8 * s + 8; w += 2) PairSum<F::kSub / 4, 1>::interleave(to.words[w], to.words[w + 1]);
       if (F::kIsK && s > 0) continue;
-      store(to.ds[F::kIsK ? 0 : s], group.d(0, s));
+      if constexpr (F::kHalves)
+        for (int half = 0; half < 2; ++half) store(to.ds[2 * s + half], group.d(0, s, half));
+      else
+        store(to.ds[F::kIsK ? 0 : s], group.d(0, s));
       if constexpr (F::kHasMin) store(to.ms[F::kIsK ? 0 : s], group.m(0, s));
     }
     if constexpr (F::kIsK) {
@@ -102,6 +107,7 @@ struct Unpacked {
     });
   }
   ZRT_MEMBER Floats d(int p, int s) const { return load(panels[p].ds[F::kIsK ? 0 : s]); }
+  ZRT_MEMBER Floats d(int p, int s, int half) const { return load(panels[p].ds[2 * s + half]); }
   ZRT_MEMBER Floats m(int p, int s) const { return load(panels[p].ms[F::kIsK ? 0 : s]); }
   ZRT_MEMBER Ints scale(int p, int j) const { return load_ints(panels[p].scales[j]); }
   ZRT_MEMBER Ints sum_factors(int p, int i) const { return load_ints(panels[p].factors[i]); }

@@ -1,12 +1,13 @@
 // The input and output of LINEAR's tiles: groups of W, activations, and rows of y. A panel is 16 interleaved rows of W
 // (kernels/cpu/quant/panels.h). A plain matrix has its rows one after another, as in the file, and is interleaved when
-// it is read. Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
+// it is read. So are formats without panels, which are decoded first (kernels/cpu/quant/decoded.h). Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
 #pragma once
 
 #include "kernels/common/act_q8.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/panels.h"
+#include "kernels/cpu/quant/quant.h"
 #include "kernels/cpu_simd/panel_formats.h"
 
 namespace zinc_rt::cpu_simd {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t kGroupValues = 256;
 constexpr std::size_t kLargestGroup = sizeof(BlockFixed16) * cpu::kPanelRows;
+static_assert(sizeof(Decoded::Interleaved) <= kLargestGroup);
 
 template <class F>
 using ActOf = std::conditional_t<F::kIsK, ActBlockQ8A256, ActBlockQ8A32>;
@@ -29,11 +31,17 @@ constexpr int kOffsetOf = kShifted<F> ? 128 : F::kOffset;
 // - K-quants: the sum of each kSub values, which share a sub-scale; each element holds two sums of 16 bits
 // - other formats with minimums: per block of 32, the sum of its values as the bits of a float, for the minimum
 // - other formats with an offset: per block of 32, the sum of its values times -kOffsetOf, which removes the offset
+// - formats with kHalves: per block of 32, the sums of both halves; each element holds two sums of 16 bits
 struct alignas(32) Numbers {
   std::int32_t of[8];
 };
 template <class F>
 ZRT_SIMD std::int32_t number_of(const ActBlockQ8A32& block) {
+  if constexpr (F::kHalves) {
+    std::int32_t first = 0;
+    for (int i = 0; i < 16; ++i) first += block.qs[i];
+    return (first & 0xFFFF) | static_cast<std::int32_t>(static_cast<std::uint32_t>(block.sum - first) << 16);
+  }
   return F::kHasMin ? __builtin_bit_cast(std::int32_t, static_cast<float>(block.sum)) : -kOffsetOf<F> * block.sum;
 }
 template <class F>
@@ -71,6 +79,7 @@ struct Groups {
   const cpu::LinearArgs& a;
   const std::uint64_t w_row, w_group;
   alignas(64) std::byte interleaved[kLargestGroup];  // used if W is a plain matrix
+  const cpu::QuantFormat& format = *cpu::quant_format(a.w_dtype);
 
   ZRT_MEMBER Group at(const PanelRows& rows, std::uint32_t g) {
     const std::uint32_t left = (a.k - g * kGroupValues) / 32;
@@ -94,8 +103,21 @@ struct Groups {
   void interleave(const PanelRows& rows, const std::byte* w, int n_blocks) {
     const std::byte* from[cpu::kPanelRows] = {};
     for (std::uint32_t r = rows.first; r < rows.end; ++r) from[r - rows.first] = w + (r - rows.first) * w_row;
-    const std::uint32_t values = traits(a.w_dtype).block_elems;
-    cpu::pack_group(a.w_dtype, from, values == kGroupValues ? 1 : static_cast<std::uint32_t>(n_blocks), interleaved);
+    if (format.decode != nullptr) return decode(from);
+    const std::uint32_t values = 32 * static_cast<std::uint32_t>(n_blocks), block = traits(a.w_dtype).block_elems;
+    cpu::pack_group(a.w_dtype, from, block == kGroupValues ? 1 : values / block, interleaved);
+  }
+  // Decodes one block of each row. If rows are missing, the last ones are null and give zeros.
+  void decode(const std::byte* const* from) {
+    auto& to = *reinterpret_cast<Decoded::Interleaved*>(interleaved);
+    if (from[cpu::kPanelRows - 1] == nullptr) std::memset(interleaved, 0, sizeof(to));
+    cpu::DecodedBlock block;
+    for (std::uint32_t r = 0; r < cpu::kPanelRows && from[r] != nullptr; ++r) {
+      format.decode(from[r], block);
+      to.ds[r] = block.d;
+      for (int j = 0; j < 16; ++j) to.scales[j][r] = block.scales[j];
+      for (int i = 0; i < 64; ++i) std::memcpy(&to.words[i][r], block.codes + 4 * i, 4);
+    }
   }
 };
 
@@ -132,7 +154,8 @@ bool with_format(DType dtype, Fn&& fn) {
     case DType::kQ5_K: return fn(Q5K());
     case DType::kQ6_K: return fn(Q6K());
     case DType::kIQ4_XS: return fn(Iq4Xs());
-    default: return false;
+    case DType::kNVFP4: return fn(Nvfp4());
+    default: return cpu::quant_format(dtype)->decode != nullptr && fn(Decoded());
   }
 }
 

@@ -7,7 +7,8 @@
 //   kSigned           codes are signed bytes; else unsigned, at most kLargest, and the value is code - kOffset
 //   kSub              K-quants: values that share a scale, 16 or 32
 //   each_word(g, s, fn)  fn(Word, codes) for the 8 words (4 values of k each) of sub-block s of 32 values
-//   d(g, s), m(g, s)  scale and minimum by which the reference multiplies (K-quants: the group's, with m = -dmin)
+//   d(g, s), m(g, s)  scale and minimum by which the reference multiplies (K-quants: the group's, with m = -dmin).
+//                     kHalves: two scales d(g, s, half) per block of 32, of 16 values each
 //   sc(g, j)          K-quants: scale j in each lane;  min(g, j): minimum j
 // where g is the group: its first byte, and its number of blocks of 32.
 #pragma once
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "kernels/common/quant_blocks.h"
+#include "kernels/cpu/quant/decoded.h"
 #include "kernels/cpu/quant/value_tables.h"
 
 namespace zinc_rt::cpu_simd {
@@ -80,7 +82,7 @@ ZRT_SIMD Ints fifth_bits(const Ints& bits, int w) {
 // The following formats have blocks of 32 values.
 
 struct Small {
-  static constexpr bool kIsK = false, kHasMin = false, kSigned = false;
+  static constexpr bool kIsK = false, kHasMin = false, kSigned = false, kHalves = false;
   static constexpr int kOffset = 0, kSub = 32;
   ZRT_SIMD Floats d(const Group& g, int s) { return load_f16(g.at + kHalfVector * s); }
 };
@@ -164,10 +166,36 @@ struct Mxfp4 : Small {
   }
 };
 
+struct Nvfp4 : Small {
+  using Block = BlockNVFP4;
+  static constexpr bool kHalves = true;
+  static constexpr int kOffset = 12, kSub = 16, kLargest = 24;
+  // As scale() in kernels/cpu/quant/nvfp4.cpp.
+  ZRT_SIMD Floats d(const Group& g, int s, int half) {
+    const Ints scales = load_ints(g.at + kVector * (s / 2));
+    const Ints bits = shift_right(scales, 16 * (s % 2) + 8 * half) & splat(0x7F), none = splat(0x7F);
+    return as_floats(where_less(bits, none, shift_left(bits, 20))) * splat(0x1p119f);
+  }
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte* qs = g.at + kVector * (g.n_blocks / 2) + 4 * kVector * s;
+    repeat<2>([&](auto half) ZRT_INLINE_LAMBDA {
+      const Ints first = load_ints(qs + 2 * kVector * half), second = load_ints(qs + 2 * kVector * half + kVector);
+      fn(InOrder<4 * half>{}, value(low_nibbles(first)));
+      fn(InOrder<4 * half + 1>{}, value(low_nibbles(second)));
+      fn(InOrder<4 * half + 2>{}, value(high_nibbles(first)));
+      fn(InOrder<4 * half + 3>{}, value(high_nibbles(second)));
+    });
+  }
+
+ private:
+  ZRT_SIMD Ints value(const Ints& codes) { return add_bytes(look_up(codes, kFp4Values), every_byte(kOffset)); }
+};
+
 // The following formats are K-quants, which have one block of 256 values per group.
 
 struct Super {
-  static constexpr bool kIsK = true, kHasMin = false, kSigned = false;
+  static constexpr bool kIsK = true, kHasMin = false, kSigned = false, kHalves = false;
   static constexpr int kOffset = 0;
   ZRT_SIMD Floats d(const Group& g, int) { return load_f16(g.at); }
   ZRT_SIMD Floats m(const Group& g, int) { return negate(load_f16(g.at + kHalfVector)); }
@@ -285,6 +313,27 @@ struct Iq4Xs : Super {
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     each_nibble_word(g.at + kQs + 4 * kVector * s,
                      [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { fn(w, look_up(codes, kIq4Values)); });
+  }
+};
+
+// A group of decoded blocks (kernels/cpu/quant/decoded.h), which is not stored in panels: linear_source.h makes it.
+struct Decoded : Super {
+  using Block = cpu::DecodedBlock;
+  static constexpr int kSub = 16, kOffset = cpu::kLargestDecodedCode, kLargest = 2 * cpu::kLargestDecodedCode;
+  // As in a panel, there is a field after another, and in each the elements of 16 rows.
+  struct Interleaved {
+    float ds[16];
+    std::uint8_t scales[16][16];
+    alignas(64) std::int32_t words[64][16];
+  };
+  ZRT_SIMD const Interleaved& in(const Group& g) { return *reinterpret_cast<const Interleaved*>(g.at); }
+  ZRT_SIMD Floats d(const Group& g, int) { return load(in(g).ds); }
+  ZRT_SIMD Ints sc(const Group& g, int j) { return load_u8(in(g).scales[j]); }
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
+      fn(InOrder<w>{}, add_bytes(load_ints(in(g).words[8 * s + w]), every_byte(kOffset)));
+    });
   }
 };
 

@@ -20,6 +20,7 @@ constexpr PanelField kQ5_0[] = {{0, 2, 1}, {2, 4, 1}, {6, 4, 4}};
 constexpr PanelField kQ5_1[] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 1}, {8, 4, 4}};
 constexpr PanelField kQ8_0[] = {{0, 2, 1}, {2, 4, 8}};
 constexpr PanelField kMXFP4[] = {{0, 1, 1}, {1, 4, 4}};
+constexpr PanelField kNVFP4[] = {{0, 4, 1}, {4, 4, 8}};
 constexpr PanelField kQ2_K[] = {{80, 2, 1}, {82, 2, 1}, {0, 4, 4}, {16, 4, 16}};
 constexpr PanelField kQ3_K[] = {{108, 2, 1}, {96, 4, 3}, {0, 4, 8}, {32, 4, 16}};
 constexpr PanelField kQ4_K[] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 32}};
@@ -49,6 +50,7 @@ std::span<const PanelField> panel_fields(DType dtype) {
     case DType::kQ5_1: return kQ5_1;
     case DType::kQ8_0: return kQ8_0;
     case DType::kMXFP4: return kMXFP4;
+    case DType::kNVFP4: return kNVFP4;
     case DType::kQ2_K: return kQ2_K;
     case DType::kQ3_K: return kQ3_K;
     case DType::kQ4_K: return kQ4_K;
