@@ -24,7 +24,7 @@ static_assert(kTokens % kTileRows == 0);
 // Up to this many tiles of rows of x, each tile reads the group from its panel.
 template <class F>
 constexpr std::uint32_t kFewTiles = kWideTile != 0 || !F::kIsK ? 2 : 1;
-// From this many rows of x on, it is faster to interleave a plain matrix.
+// From this many rows of x on, it is faster to interleave a plain matrix. Decoded blocks are always interleaved.
 constexpr std::uint32_t kFewestPlain = 3;
 constexpr std::uint64_t kAhead = 3;  // groups by which prefetching is ahead
 
@@ -311,7 +311,8 @@ bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
 
 // Implements KernelSet::linear_rows.
 bool panel_linear(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
-  if (a.x_dtype == DType::kF32 || (!a.packed && a.n < kFewestPlain)) return false;
+  if (a.x_dtype == DType::kF32) return false;
+  if (!a.packed && a.n < kFewestPlain && cpu::quant_format(a.w_dtype)->decode == nullptr) return false;
   if (a.w_dtype == DType::kFixed16) {
     fixed_linear(a, begin, end);
     return true;

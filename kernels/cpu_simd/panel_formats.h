@@ -173,8 +173,9 @@ struct Nvfp4 : Small {
   // As scale() in kernels/cpu/quant/nvfp4.cpp.
   ZRT_SIMD Floats d(const Group& g, int s, int half) {
     const Ints scales = load_ints(g.at + kVector * (s / 2));
-    const Ints bits = shift_right(scales, 16 * (s % 2) + 8 * half) & splat(0x7F), none = splat(0x7F);
-    return as_floats(where_less(bits, none, shift_left(bits, 20))) * splat(0x1p119f);
+    const Ints bits = shift_right(scales, 16 * (s % 2) + 8 * half) & splat(255), none = splat(0x7F);
+    const Ints moved = shift_left(bits & none, 20);
+    return as_floats(where_less(bits, none, moved) | where_less(none, bits, moved)) * splat(0x1p119f);
   }
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {

@@ -30,7 +30,8 @@ bool has_neon_i8mm();
 
 // Each linear_rows_*() implements KernelSet::linear_rows: it multiplies rows [begin, end) of args.w by all rows of
 // args.x. If the reference is as fast, it returns false and does nothing. The reference is as fast for float
-// activations, for which float_linear_*() exist, and for matrices without panels with fewer than 3 rows of x.
+// activations, for which float_linear_*() exist, and for matrices without panels with fewer than 3 rows of x, unless
+// their blocks are decoded (kernels/cpu/quant/decoded.h).
 bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);

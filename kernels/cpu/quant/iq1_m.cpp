@@ -6,6 +6,7 @@
 #include "kernels/cpu/quant/decoded.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/grids.h"
+#include "kernels/cpu/quant/shifts.h"
 
 namespace zinc_rt::cpu {
 namespace {
@@ -17,9 +18,8 @@ ZRT_INLINE void decode(const BlockIQ1_M& block, DecodedBlock& to) {
   for (int j = 0; j < 16; ++j)
     to.scales[j] = static_cast<std::uint8_t>(2 * (block.scales[j / 4] >> (3 * (j % 4)) & 7) + 1);
   for (int i = 0; i < 32; ++i) {
-    const int bits = block.qh[i / 2] >> (4 * (i % 2)), shift = (bits & 8) != 0 ? -1 : 1;
-    const std::int8_t* point = kIq1Grid.points[block.qs[i] | (bits & 7) << 8];
-    for (int v = 0; v < 8; ++v) to.codes[8 * i + v] = static_cast<std::int8_t>(8 * point[v] + shift);
+    const int bits = block.qh[i / 2] >> (4 * (i % 2));
+    copy_shifted(kIq1Grid.points[block.qs[i] | (bits & 7) << 8], 1 - (bits >> 2 & 2), to.codes + 8 * i);
   }
 }
 

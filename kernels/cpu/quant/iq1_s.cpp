@@ -5,6 +5,7 @@
 #include "kernels/cpu/quant/decoded.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/grids.h"
+#include "kernels/cpu/quant/shifts.h"
 
 namespace zinc_rt::cpu {
 namespace {
@@ -12,12 +13,10 @@ namespace {
 ZRT_INLINE void decode(const BlockIQ1_S& block, DecodedBlock& to) {
   to.d = f16_to_f32(block.d) * 0.125f;
   for (int s = 0; s < 8; ++s) {
-    const int bits = block.qh[s], shift = (bits & 0x8000) != 0 ? -1 : 1;
+    const int bits = block.qh[s], shift = 1 - (bits >> 14 & 2);
     set_scale(to, s, 2 * (bits >> 12 & 7) + 1);
-    for (int i = 0; i < 4; ++i) {
-      const std::int8_t* point = kIq1Grid.points[block.qs[4 * s + i] | (bits >> (3 * i) & 7) << 8];
-      for (int v = 0; v < 8; ++v) to.codes[32 * s + 8 * i + v] = static_cast<std::int8_t>(8 * point[v] + shift);
-    }
+    for (int i = 0; i < 4; ++i)
+      copy_shifted(kIq1Grid.points[block.qs[4 * s + i] | (bits >> (3 * i) & 7) << 8], shift, to.codes + 32 * s + 8 * i);
   }
 }
 

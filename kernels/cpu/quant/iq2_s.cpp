@@ -16,7 +16,7 @@ ZRT_INLINE void decode(const BlockIQ2_S& block, DecodedBlock& to) {
     to.scales[j] = static_cast<std::uint8_t>(2 * (block.scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
   for (int i = 0; i < 32; ++i) {
     const int high = block.qh[i / 4] >> (2 * (i % 4)) & 3;
-    copy_signed<8>(kIq2SGrid.points[block.qs[i] | high << 8], block.signs[i], to.codes + 8 * i);
+    copy_signed(kIq2SGrid.points[block.qs[i] | high << 8], block.signs[i], to.codes + 8 * i);
   }
 }
 

@@ -15,7 +15,7 @@ ZRT_INLINE void decode(const BlockIQ2_XS& block, DecodedBlock& to) {
   for (int j = 0; j < 16; ++j)
     to.scales[j] = static_cast<std::uint8_t>(2 * (block.scales[j / 2] >> (4 * (j % 2)) & 15) + 1);
   for (int i = 0; i < 32; ++i)
-    copy_signed<8>(kIq2XsGrid.points[block.qs[i] & 511], eight_signs(block.qs[i] >> 9), to.codes + 8 * i);
+    copy_signed(kIq2XsGrid.points[block.qs[i] & 511], eight_signs(block.qs[i] >> 9), to.codes + 8 * i);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ ZRT_INLINE void decode(const BlockIQ2_XXS& block, DecodedBlock& to) {
     std::memcpy(&rest, block.qs + 8 * s + 4, sizeof(rest));
     set_scale(to, s, 2 * static_cast<int>(rest >> 28) + 1);
     for (int i = 0; i < 4; ++i)
-      copy_signed<8>(kIq2XxsGrid.points[block.qs[8 * s + i]], eight_signs(rest >> (7 * i)), to.codes + 32 * s + 8 * i);
+      copy_signed(kIq2XxsGrid.points[block.qs[8 * s + i]], eight_signs(rest >> (7 * i)), to.codes + 32 * s + 8 * i);
   }
 }
 

@@ -13,10 +13,10 @@ namespace {
 ZRT_INLINE void decode(const BlockIQ3_S& block, DecodedBlock& to) {
   to.d = f16_to_f32(block.d);
   for (int s = 0; s < 8; ++s) set_scale(to, s, 2 * (block.scales[s / 2] >> (4 * (s % 2)) & 15) + 1);
-  for (int i = 0; i < 64; ++i) {
-    const int high = block.qh[i / 8] >> (i % 8) & 1;
-    const std::uint32_t signs = static_cast<std::uint32_t>(block.signs[i / 2]) >> (4 * (i % 2));
-    copy_signed<4>(kIq3SGrid.points[block.qs[i] | high << 8], signs, to.codes + 4 * i);
+  for (int i = 0; i < 32; ++i) {
+    const int high = block.qh[i / 4] >> (2 * (i % 4));
+    copy_signed(kIq3SGrid.points[block.qs[2 * i] | (high & 1) << 8],
+                kIq3SGrid.points[block.qs[2 * i + 1] | (high & 2) << 7], block.signs[i], to.codes + 8 * i);
   }
 }
 

@@ -18,10 +18,10 @@ ZRT_INLINE void decode(const BlockIQ3_XXS& block, DecodedBlock& to) {
     std::uint32_t rest;
     std::memcpy(&rest, block.signs_and_scales + 4 * s, sizeof(rest));
     set_scale(to, s, 2 * static_cast<int>(rest >> 28) + 1);
-    for (int i = 0; i < 8; ++i) {
-      const std::uint32_t signs = eight_signs(rest >> (7 * (i / 2)));
-      copy_signed<4>(kIq3XxsGrid.points[block.qs[8 * s + i]], signs >> (4 * (i % 2)), to.codes + 32 * s + 4 * i);
-    }
+    const std::uint8_t* qs = block.qs + 8 * s;
+    for (int i = 0; i < 4; ++i)
+      copy_signed(kIq3XxsGrid.points[qs[2 * i]], kIq3XxsGrid.points[qs[2 * i + 1]], eight_signs(rest >> (7 * i)),
+                  to.codes + 32 * s + 8 * i);
   }
 }
 

@@ -14,10 +14,15 @@ namespace {
 // fraction 0.digits in base 3 times 256, rounded up, so multiplying it by 3 moves the next digit before the point.
 template <int kBytes, int kDigits>
 ZRT_INLINE void decode_digits(const std::uint8_t* bytes, std::int8_t* to) {
-  int power = 1;
-  for (int n = 0; n < kDigits; ++n, power *= 3)
-    for (int i = 0; i < kBytes; ++i)
-      to[kBytes * n + i] = static_cast<std::int8_t>(((bytes[i] * power & 255) * 3 >> 8) - 1);
+  std::uint16_t rest[kBytes];
+  for (int i = 0; i < kBytes; ++i) rest[i] = bytes[i];
+  for (int n = 0; n < kDigits; ++n) {
+    ZRT_ROLLED
+    for (int i = 0; i < kBytes; ++i) {
+      rest[i] = static_cast<std::uint16_t>((rest[i] & 255) * 3);
+      to[kBytes * n + i] = static_cast<std::int8_t>((rest[i] >> 8) - 1);
+    }
+  }
 }
 
 ZRT_INLINE void decode(const BlockTQ1_0& block, DecodedBlock& to) {
