@@ -76,8 +76,8 @@ def _mxfp4_exponents(n: int, std: float, rng) -> np.ndarray:
 
 def _nvfp4_scales(shape, std: float, rng) -> np.ndarray:
     """Neighbours among the 8-bit floats, mixed so that the mean square is that of std."""
-    bits = np.arange(8, 0x7F)
-    values = np.ldexp(8.0 + bits % 8, bits // 8 - 11)
+    bits = np.arange(0x7F)
+    values = np.where(bits < 8, np.ldexp(1.0 * bits, -10), np.ldexp(8.0 + bits % 8, bits // 8 - 11))
     upper = int(np.searchsorted(values, std / _FP4))
     low, high = np.square(values[upper - 1 : upper + 1])
     is_high = rng.random(shape) < ((std / _FP4) ** 2 - low) / (high - low)

@@ -200,6 +200,35 @@ def test_mixed_formats(tmp_path, family, mixture):
     check(tmp_path, uneven(family), MIXTURES[mixture])
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen3moe", "gemma4_moe"])
+def test_scales_beside_a_matrix_multiply_its_products(tmp_path, family):
+    """With powers of two the twin, whose weights are multiplied by the scales, has the same bits."""
+    shape = tiny(family, WIDE)
+    metadata = shape_metadata(shape, "random weights")
+    tensors = {name: whole(entry) for name, entry in contents(shape, preset("nvfp4")).items()}
+    tensors = {name: entry for name, entry in tensors.items() if not name.endswith(".scale")}
+    twin = {name: widened(entry) for name, entry in tensors.items()}
+    rng, n_scales = np.random.default_rng(5), 0
+    for name, ((*dims, _), number, _) in list(tensors.items()):
+        if NAMES[number] != "nvfp4" or not re.match(r"blk\.\d+\.(attn|ffn)_", name):
+            continue
+        scales = np.exp2(rng.integers(-2, 2, dims[0] if len(dims) > 1 else 1)).astype(np.float32)
+        base = name.removesuffix(".weight")
+        tensors[f"{base}.scale"] = tensors[f"{base}.input_scale"] = (scales.shape, gguf_file.F32, scales.tobytes())
+        values = np.frombuffer(twin[name][2], np.float32).reshape(len(scales), -1) * scales[:, None]
+        twin[name] = (*twin[name][:2], values.tobytes())
+        n_scales += 1
+    assert n_scales >= 7 * shape.n_layers
+    paths = tmp_path / "scales.gguf", tmp_path / "multiplied.gguf"
+    for path, entries in zip(paths, (tensors, twin), strict=True):
+        gguf_file.write(path, metadata, entries)
+    (got,), (wanted,) = (run(path, activations="f32", kv_dtype="f32") for path in paths)
+    assert_same(got, wanted, "scales in the weights")
+    logits, by_one = run(paths[0], chunks=(None, 1))
+    assert_same(by_one, logits, "chunks of 1")
+    assert noise(logits, got, shape.n_experts > 0) <= BOUND
+
+
 # Arithmetic fast
 
 
