@@ -1,5 +1,5 @@
 """The weight formats of model files, widened to f32 in numpy: written from the formats' definitions, not from kernels/.
-Only the numbers of the grids are read from there; tests_py/test_format_fixtures.py compares them with another program's.
+Only the numbers of the grids are read from there; test_format_fixtures.py compares them with another program's.
 
 Values are d * code, or (d * scale) * code - dmin * minimum, each product and the difference rounded to f32; so a file
 that holds these values as F32 must give the same logits to the last bit.
