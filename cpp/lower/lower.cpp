@@ -104,8 +104,8 @@ Result<ring::Kernel> specialize(const Site& site, const kernel::KernelEntry& ent
   return loaded;
 }
 
-// Fails if the tier has no kernel of the op for one of its weights. The kernel is chosen by the type of one operand, but
-// reads all weights of the node.
+// Fails if the tier has no kernel of the op for one of its weights. The kernel is chosen by the type of one operand,
+// but reads all weights of the node.
 Status has_kernels(const Site& site, const ring::Ring& ring, DType key) {
   const auto refuse = [&](DType type, const std::string& what) {
     return fail(StatusCode::kUnavailable, "[lower] the tier has no kernel for {} of type {}{}", to_string(site.node.op),

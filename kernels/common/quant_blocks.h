@@ -83,7 +83,7 @@ struct BlockNVFP4 {   // value = s * kFp4Values[q], with s per 16 values
   uint8_t qs[32];     // byte 8 j + i: values 16 j + i (low nibble) and 16 j + 8 + i
 };
 // The following formats store indices of points of a grid (kernels/cpu/quant/grids.h). A point is 8 values, or 4 in
-// IQ3. sc = 2 s + 1, where s has 4 bits, or 3 in IQ1. Where a point has 7 signs, the number of set ones of its 8 is even.
+// IQ3. sc = 2 s + 1, where s has 4 bits, or 3 in IQ1. Of a point with 7 signs, an even number of its 8 is set.
 struct BlockIQ2_XXS {  // value = d / 8 * sc * q, with sc per 32 values
   uint16_t d;
   uint8_t qs[64];  // per 32 values: 4 indices, then a word with 4 times 7 signs and, highest, s

@@ -128,8 +128,8 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
   });
 }
 
-// Multiplies kT rows of x, in q8a32, by one group of a format with a scale per half of a block of 32. It has no minimums,
-// and its words are passed in order.
+// Multiplies kT rows of x, in q8a32, by one group of a format with a scale per half of a block of 32. It has no
+// minimums, and its words are passed in order.
 template <class Source, int kT>
 ZRT_SIMD void tile_halves(const Source& group, const ActBlockQ8A32* const* x, const Numbers* numbers,
                           float (*acc)[16]) {

@@ -1,6 +1,7 @@
 // The input and output of LINEAR's tiles: groups of W, activations, and rows of y. A panel is 16 interleaved rows of W
 // (kernels/cpu/quant/panels.h). A plain matrix has its rows one after another, as in the file, and is interleaved when
-// it is read. So are formats without panels, which are decoded first (kernels/cpu/quant/decoded.h). Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
+// it is read. So are formats without panels, which are decoded first (kernels/cpu/quant/decoded.h). Included by
+// linear_body.h and linear_amx.cpp after a dots_<isa>.h.
 #pragma once
 
 #include "kernels/common/act_q8.h"

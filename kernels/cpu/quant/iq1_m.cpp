@@ -1,5 +1,5 @@
-// Defines the weight format IQ1_M. A block has 256 weights: 32 points g of a grid, each with a shift of +1 or -1, 3 bits s
-// per 16 weights, and an f16 d, whose four nibbles are the highest bits of the four words of scales.
+// Defines the weight format IQ1_M. A block has 256 weights: 32 points g of a grid, each with a shift of +1 or -1, 3
+// bits s per 16 weights, and an f16 d, whose four nibbles are the highest bits of the four words of scales.
 // A weight is w = ((d / 8) * (2 s + 1)) * q (decoded.h), and q = 8 g + shift is in -9..9.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"

@@ -1,5 +1,5 @@
-// Defines the weight format IQ1_S. A block has 256 weights: an f16 d, 32 points g of a grid, and per 32 weights a shift of
-// +1 or -1 and 3 bits s. A weight is w = ((d / 8) * (2 s + 1)) * q (decoded.h), and q = 8 g + shift is in -9..9.
+// Defines the weight format IQ1_S. A block has 256 weights: an f16 d, 32 points g of a grid, and per 32 weights a shift
+// of +1 or -1 and 3 bits s. A weight is w = ((d / 8) * (2 s + 1)) * q (decoded.h), and q = 8 g + shift is in -9..9.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/decoded.h"

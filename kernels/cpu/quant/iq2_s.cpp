@@ -1,5 +1,5 @@
-// Defines the weight format IQ2_S. A block has 256 weights: an f16 d, 32 points of a grid with 8 signs each, and 4 bits s
-// per 16 weights. A weight is w = ((d / 8) * (2 s + 1)) * q (decoded.h), and q is in -43..43.
+// Defines the weight format IQ2_S. A block has 256 weights: an f16 d, 32 points of a grid with 8 signs each, and 4 bits
+// s per 16 weights. A weight is w = ((d / 8) * (2 s + 1)) * q (decoded.h), and q is in -43..43.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/decoded.h"

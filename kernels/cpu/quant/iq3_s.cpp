@@ -1,5 +1,5 @@
-// Defines the weight format IQ3_S. A block has 256 weights: an f16 d, 64 points of a grid, 256 signs, and 4 bits s per 32
-// weights. A weight is w = (d * (2 s + 1)) * q (decoded.h), and q is in -15..15.
+// Defines the weight format IQ3_S. A block has 256 weights: an f16 d, 64 points of a grid, 256 signs, and 4 bits s per
+// 32 weights. A weight is w = (d * (2 s + 1)) * q (decoded.h), and q is in -15..15.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/decoded.h"

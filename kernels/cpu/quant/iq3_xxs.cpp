@@ -1,5 +1,5 @@
-// Defines the weight format IQ3_XXS. A block has 256 weights: an f16 d, 64 points of a grid, and per 32 weights 4 times 7
-// signs and 4 bits s. A weight is w = ((d / 4) * (2 s + 1)) * q (decoded.h), and q is in -62..62.
+// Defines the weight format IQ3_XXS. A block has 256 weights: an f16 d, 64 points of a grid, and per 32 weights 4 times
+// 7 signs and 4 bits s. A weight is w = ((d / 4) * (2 s + 1)) * q (decoded.h), and q is in -62..62.
 #include <cstring>
 
 #include "base/multiversion.h"

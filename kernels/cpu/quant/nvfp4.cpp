@@ -3,7 +3,8 @@
 // A weight is w = s * q (rounded once), where s is half the sub-block's 8-bit float, and q = kFp4Values[code] is in
 // -12..12.
 // dot(): isum = sum of q * q_x over a sub-block, which is exact. In each group of 256 values v begins at 0, and for
-// sub-blocks ascending v = fma(float(isum) * s, d_x, v); two sub-blocks share a d_x. For groups ascending, acc = acc + v.
+// sub-blocks ascending v = fma(float(isum) * s, d_x, v); two sub-blocks share a d_x. For groups ascending, acc =
+// acc + v.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
@@ -13,9 +14,9 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// Returns half the value of an unsigned 8-bit float: 4 bits of exponent e, 3 bits m, and the highest bit is ignored. It is
-// (8 + m) * 2^(e - 11), or m * 2^-10 if e = 0. The byte 0x7F gives 0. The bits are moved to the places that e and m have in
-// an f32, and the product corrects the exponent, which is exact.
+// Returns half the value of an unsigned 8-bit float: 4 bits of exponent e, 3 bits m, and the highest bit is ignored. It
+// is (8 + m) * 2^(e - 11), or m * 2^-10 if e = 0. The byte 0x7F gives 0. The bits are moved to the places that e and m
+// have in an f32, and the product corrects the exponent, which is exact.
 ZRT_INLINE float scale(std::uint8_t bits) {
   return bits == 0x7F ? 0.0f : f32_from_bits((bits & 0x7Fu) << 20) * 0x1p119f;
 }

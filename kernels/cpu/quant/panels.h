@@ -40,8 +40,8 @@ constexpr std::uint32_t rows_in_panels(std::uint32_t rows) {
 // Interleaves one group, with n_blocks blocks per row. rows[r] points to the first block of row r; null stands for a
 // row of zeros.
 void pack_group(DType dtype, const std::byte* const* rows, std::uint32_t n_blocks, std::byte* to);
-// Interleaves a matrix [rows, k] that is in the layout of a file; copies it if the format has no panels. `to` has as many
-// bytes and does not overlap it.
+// Interleaves a matrix [rows, k] that is in the layout of a file; copies it if the format has no panels. `to` has as
+// many bytes and does not overlap it.
 void pack_matrix(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* from, std::byte* to);
 // Converts one row of a packed matrix to floats.
 void dequantize_packed_row(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* matrix, std::uint32_t row,

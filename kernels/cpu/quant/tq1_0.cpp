@@ -1,5 +1,5 @@
-// Defines the weight format TQ1_0. A block has 256 weights: digits of base 3, five (in the last bytes four) per byte, and an
-// f16 d. A weight is w = d * q (decoded.h, all scales are 1), where q = digit - 1 is in -1..1.
+// Defines the weight format TQ1_0. A block has 256 weights: digits of base 3, five (in the last bytes four) per byte,
+// and an f16 d. A weight is w = d * q (decoded.h, all scales are 1), where q = digit - 1 is in -1..1.
 #include <cstring>
 
 #include "base/multiversion.h"
@@ -10,8 +10,8 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// Decodes kDigits digits of each of kBytes bytes: the first digit of all bytes, then the second, and so on. A byte is the
-// fraction 0.digits in base 3 times 256, rounded up, so multiplying it by 3 moves the next digit before the point.
+// Decodes kDigits digits of each of kBytes bytes: the first digit of all bytes, then the second, and so on. A byte is
+// the fraction 0.digits in base 3 times 256, rounded up, so multiplying it by 3 moves the next digit before the point.
 template <int kBytes, int kDigits>
 ZRT_INLINE void decode_digits(const std::uint8_t* bytes, std::int8_t* to) {
   std::uint16_t rest[kBytes];
