@@ -97,6 +97,10 @@ class Builder {
   BufferId gelu(std::string name, BufferId x);
   BufferId sigmoid_mul(std::string name, BufferId x, BufferId gate);
   BufferId slice(std::string name, BufferId x, std::uint32_t group, std::uint32_t first, std::uint32_t width);
+  // Puts the groups of a and of b side by side: `groups` times a group of a, then one of b.
+  BufferId concat(std::string name, BufferId a, BufferId b, std::uint32_t groups);
+  // Multiplies each head of a row by its own matrix of w, [heads, n_out, n_in].
+  BufferId linear_heads(std::string name, BufferId x, BufferId w);
   BufferId scale(std::string name, BufferId x, float factor);
   void scale_into(BufferId x, BufferId w);  // computes x = x * w[0] in place
   struct Routing {

@@ -150,6 +150,24 @@ BufferId Builder::slice(std::string name, BufferId x, std::uint32_t group, std::
   return y;
 }
 
+BufferId Builder::concat(std::string name, BufferId a, BufferId b, std::uint32_t groups) {
+  const std::uint32_t first = parts(width(a), groups), both = first + parts(width(b), groups);
+  const BufferId y = activation(std::move(name), {rows(a), groups * both});
+  Node n = node(Op::CONCAT, {a, b}, {y});
+  ir::set_attr(n, "groups", groups);
+  ir::set_attr(n, "first", first);
+  ir::set_attr(n, "width", both);
+  push(n);
+  return y;
+}
+
+BufferId Builder::linear_heads(std::string name, BufferId x, BufferId w) {
+  const auto out = w == ir::kNoBuffer ? Dim(1) : graph_.buffer(w).dims[0].n * graph_.buffer(w).dims[1].n;
+  const BufferId y = activation(std::move(name), {rows(x), out});
+  push(node(Op::LINEAR_HEADS, {x, w}, {y}));
+  return y;
+}
+
 Builder::Routing Builder::moe_gate_topk(BufferId x, const Router& router) {
   const BufferId logits = activation(at_layer("router_logits"), {rows(x), rows(router.weight)});
   const Routing routing{activation(at_layer("expert_ids"), {rows(x), router.n_used}, DType::kI32),

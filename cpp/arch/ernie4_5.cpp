@@ -1,11 +1,12 @@
-// Builds the graph of the dense ERNIE 4.5 models, whose layer is the llama layer. RoPE rotates pairs (2i, 2i + 1).
+// Builds the graph of ERNIE 4.5, whose layer is the llama layer. RoPE rotates pairs (2i, 2i + 1). Most layers of
+// ernie4_5-moe have experts and a shared expert instead of the feed-forward network. Their router takes the softmax over
+// all experts, chooses with a bias per expert, and renormalizes the weights.
 #include "arch/blocks.h"
-#include "kernels/common/push.h"
 
 namespace zinc_rt::arch {
 namespace {
 
-constexpr std::string_view kArchitectures[] = {"ernie4_5"};
+constexpr std::string_view kArchitectures[] = {"ernie4_5", "ernie4_5-moe"};
 
 Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
   Builder b(c.architecture, c, weights, options);
@@ -16,7 +17,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
     b.add_into(hidden, self_attention(b, norm, attention_shape(c, layer), rope));
     const BufferId ffn_norm = row_norm(b, "ffn_norm", hidden, "ffn_norm");
-    b.add_into(hidden, dense_ffn(b, ffn_norm, c.ffn_dim_per_layer[layer], push::kSilu));
+    add_feed_forward(b, ffn_norm, hidden, layer);
   }
   output_head(b, hidden);
   return b.finish();

@@ -55,7 +55,9 @@ namespace zinc_rt::ir {
   X(LAYER_NORM, "norm")                      \
   X(GELU, "act")                             \
   X(LOGPROBS, "output")                      \
-  X(MOE_ADD_BIAS, "moe")
+  X(MOE_ADD_BIAS, "moe")                     \
+  X(LINEAR_HEADS, "proj")                    \
+  X(CONCAT, "data")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

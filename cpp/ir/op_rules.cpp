@@ -103,6 +103,8 @@ constexpr Row kRows[] = {
     {Op::GELU, "x:f32[n,f] -> y~:f32[n,f]"},
     {Op::LOGPROBS, "logits:f32[n,v] token:i32[n] params:i32[n,2] -> stats:u32[n,260]"},
     {Op::MOE_ADD_BIAS, "y:f32[n,k*f] ids:i32[n,k] bias:f32[e,f] -> out=y"},
+    {Op::LINEAR_HEADS, "x:A[n,h*k] !w:W[h,m,k] -> y:f32[n,h*m]"},
+    {Op::CONCAT, "a:f32[n,groups*first] b:f32[n,d] -> y:f32[n,groups*width] ; groups:u32 first:u32 width:u32"},
 };
 static_assert(std::size(kRows) == kOpCount);
 
@@ -414,6 +416,12 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
                         width = attr_u32(node, "width");
     if (width == 0 || first + width > group)
       return refuse(fmt::format("columns {} to {} of groups of {}", first, first + width, group));
+  }
+  if (node.op == Op::CONCAT) {
+    const std::uint64_t groups = attr_u32(node, "groups"), first = attr_u32(node, "first"),
+                        width = attr_u32(node, "width"), rest = bindings.find("d")->n;
+    if (groups * width != groups * first + rest)
+      return refuse(fmt::format("{} groups of {} and of {} in all, groups of {} wanted", groups, first, rest, width));
   }
   // Entry 0 of the output ring holds the number of tokens, so a ring for at least one token has 2 entries.
   if (node.op == Op::STREAM_OUT && bindings.find("entries")->n < 2)

@@ -51,6 +51,10 @@ constexpr CountRow kCounts[] = {
     // if the key is absent, model_dim / n_heads is used
     {&ModelConfig::head_dim, ".attention.key_length", 1, kMaxHeadDim, 0},
     {&ModelConfig::v_head_dim, ".attention.value_length", 1, kMaxHeadDim, 0},  // if the key is absent, head_dim is used
+    {&ModelConfig::q_lora_rank, ".attention.q_lora_rank", 0, kMaxDim, 0},
+    {&ModelConfig::kv_lora_rank, ".attention.kv_lora_rank", 0, kMaxHeadDim, 0},
+    {&ModelConfig::mla_k_dim, ".attention.key_length_mla", 0, kMaxHeadDim, 0},
+    {&ModelConfig::mla_v_dim, ".attention.value_length_mla", 0, kMaxHeadDim, 0},
     {&ModelConfig::sliding_window, ".attention.sliding_window", 0, kMaxContext, 0},
     {&ModelConfig::sliding_head_dim, ".attention.key_length_swa", 1, kMaxHeadDim, 0},
     {&ModelConfig::sliding_v_head_dim, ".attention.value_length_swa", 1, kMaxHeadDim, 0},

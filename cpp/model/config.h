@@ -54,6 +54,11 @@ struct ModelConfig {
   double attention_scale = 0;    // factor of Q times K; 0 means 1 / sqrt(head_dim)
   double attention_softcap = 0;  // scores become cap * tanh(score / cap); 0 means no cap
 
+  // The following members describe latent attention (DeepSeek 2 and 3), which caches one compressed row for all heads.
+  std::uint32_t q_lora_rank = 0;   // width of the queries' compressed row; 0: the queries are not compressed
+  std::uint32_t kv_lora_rank = 0;  // width of the compressed row of keys and values; 0 in other families
+  std::uint32_t mla_k_dim = 0, mla_v_dim = 0;  // sizes of a head of keys (rotated elements included) and of values
+
   // The following members describe RoPE (rotary positions). A member without "sliding" in its name applies to all
   // layers, or, if the model has sliding layers, to the global layers.
   std::uint32_t rope_dim = 0;  // number of leading elements of a head that are rotated; even, at most head_dim

@@ -85,7 +85,7 @@ bool is_no_switch(const ModelConfig& c, const Value& value) {
   return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite runs without RoPE if this value is not 1
 }
 bool is_original_context(const ModelConfig& c, const Value& value) {
-  return is_one_of<0>(c, value) || (c.architecture == "mistral3" && scalar_of(value) == c.rope_original_context);
+  return is_one_of<0>(c, value) || (c.temperature_scale > 0 && scalar_of(value) == c.rope_original_context);
 }
 // GLM-4V's converter moves the rows of q and k for RoPE in sections, so that pairs are no longer (2i, 2i + 1).
 bool keeps_pairs(const ModelConfig& c, const Value&) {
@@ -100,19 +100,22 @@ bool is_reordered(const ModelConfig& c, const Value& value) {
 using Set = std::span<const std::string_view>;
 constexpr std::string_view kEncoders[] = {"bert", "nomic-bert"};
 constexpr std::string_view kHybrids[] = {"qwen35", "qwen35moe", "qwen3next"};
-constexpr std::string_view kExperts[] = {"qwen3",   "qwen3moe", "qwen35",       "qwen35moe",   "qwen3next", "gemma4",
-                                         "gpt-oss", "glm4moe",  "ernie4_5-moe", "hunyuan-moe", "minimax-m2"};
-constexpr std::string_view kSharedExperts[] = {"qwen35",  "qwen35moe",    "qwen3next",
-                                               "glm4moe", "ernie4_5-moe", "hunyuan-moe"};
+constexpr std::string_view kExperts[] = {"qwen3",         "qwen3moe",    "qwen35",     "qwen35moe", "qwen3next",
+                                         "gemma4",        "gpt-oss",     "glm4moe",    "ernie4_5",  "ernie4_5-moe",
+                                         "hunyuan-dense", "hunyuan-moe", "minimax-m2", "deepseek2", "mistral4"};
+constexpr std::string_view kSharedExperts[] = {"qwen35",       "qwen35moe",   "qwen3next", "glm4moe",
+                                               "ernie4_5-moe", "hunyuan-moe", "deepseek2", "mistral4"};
 // The layers without experts have other tensors, by which they are told apart.
-constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe"};
+constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe", "deepseek2", "mistral4"};
+constexpr std::string_view kLatent[] = {"deepseek2", "mistral4"};
+constexpr std::string_view kLogMultiplier[] = {"mistral3", "deepseek2", "mistral4"};
+constexpr std::string_view kTemperature[] = {"mistral3", "mistral4"};
 constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4", "cohere2"};
 constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
 constexpr std::string_view kGranite[] = {"granite"};
 constexpr std::string_view kScaledLogits[] = {"granite", "cohere2"};
-constexpr std::string_view kMistral3[] = {"mistral3"};
 constexpr std::string_view kScaledEmbeddings[] = {"llama", "granite"};
 constexpr Set kNone{};
 
@@ -170,7 +173,7 @@ constexpr KeyRow kKeys[] = {
     by_none(".rope.scaling.yarn_ext_factor", is_usual_mix),
     by_none(".rope.scaling.extrapolation_factor", is_usual_mix),
     by_none(".rope.scaling.yarn_attn_factor", is_known_factor),
-    by(kMistral3, ".rope.scaling.yarn_log_multiplier", is_one_of<0>),
+    by(kLogMultiplier, ".rope.scaling.yarn_log_multiplier", is_one_of<0>),
     by_none(".rope.scaling.alpha", is_one_of<0, 1>),
     // The following keys say how positions of image tokens are split into rows and columns. A text token has the same
     // position in all sections, so the keys change nothing.
@@ -219,12 +222,12 @@ constexpr KeyRow kKeys[] = {
 
     by_none(".attention.max_alibi_bias", is_one_of<0>),
     by_none(".attention.clamp_kqv", is_one_of<0>),
-    by_none(".attention.q_lora_rank", is_one_of<0>),
-    by_none(".attention.kv_lora_rank", is_one_of<0>),
-    by_none(".attention.key_length_mla", is_one_of<0>),
-    by_none(".attention.value_length_mla", is_one_of<0>),
+    by(kLatent, ".attention.q_lora_rank", is_one_of<0>),
+    by(kLatent, ".attention.kv_lora_rank", is_one_of<0>),
+    by(kLatent, ".attention.key_length_mla", is_one_of<0>),
+    by(kLatent, ".attention.value_length_mla", is_one_of<0>),
     by_none(".attention.temperature_length", is_original_context),
-    by(kMistral3, ".attention.temperature_scale", is_one_of<0>),
+    by(kTemperature, ".attention.temperature_scale", is_one_of<0>),
     by_none(".attention.output_scale", is_one_of<0, 1>),
     by_none(".attention.value_scale", is_one_of<0, 1>),
     by_none(".attention.relative_buckets_count", is_one_of<0>),

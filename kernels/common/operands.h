@@ -75,7 +75,9 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(LAYER_NORM, LayerNorm, x, w, b, y)                                                                            \
   X(GELU, Gelu, x, y)                                                                                             \
   X(LOGPROBS, Logprobs, logits, token, params, stats)                                                             \
-  X(MOE_ADD_BIAS, MoeAddBias, y, ids, bias, out)
+  X(MOE_ADD_BIAS, MoeAddBias, y, ids, bias, out)                                                                  \
+  X(LINEAR_HEADS, LinearHeads, x, w, y)                                                                           \
+  X(CONCAT, Concat, a, b, y)
 
 namespace zinc_rt::operand {
 

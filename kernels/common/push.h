@@ -83,6 +83,9 @@ struct Softcap {
 struct Slice {
   uint32_t groups, group, first, width;
 };
+struct Concat {
+  uint32_t groups, first, width;
+};
 struct MoeLinear {
   uint32_t rows;
 };
@@ -97,6 +100,7 @@ static_assert(sizeof(FlashAttn) == 28 && sizeof(MoeGateTopk) == 24 && sizeof(Moe
 static_assert(sizeof(SharedExpert) == 8 && sizeof(SsmConv1d) == 8 && sizeof(SsmDeltaNet) == 24, "4 bytes an attribute");
 static_assert(sizeof(SsmGatedNorm) == 8 && sizeof(ResidualRmsNorm) == 4 && sizeof(KvWriteBatched) == 4,
               "4 bytes an attribute");
+static_assert(sizeof(Concat) == 12, "4 bytes an attribute");
 static_assert(sizeof(Slice) == 16 && sizeof(MoeLinear) == 4 && sizeof(LayerNorm) == 4, "4 bytes an attribute");
 static_assert(sizeof(RequestState) == 4 && sizeof(Glu) == 4 && sizeof(Scale) == 4 && sizeof(Softcap) == 4,
               "4 bytes an attribute");

@@ -153,6 +153,7 @@ TEST(Inventory, PushConstantsAreTheAttributes) {
                                         {Op::SCALE, sizeof(push::Scale)},
                                         {Op::SOFTCAP, sizeof(push::Softcap)},
                                         {Op::SLICE, sizeof(push::Slice)},
+                                        {Op::CONCAT, sizeof(push::Concat)},
                                         {Op::MOE_LINEAR, sizeof(push::MoeLinear)},
                                         {Op::LAYER_NORM, sizeof(push::LayerNorm)}};
   for (const Op op : all_ops()) {

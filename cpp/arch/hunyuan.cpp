@@ -1,12 +1,13 @@
-// Builds the graph of the dense Hunyuan models: the llama layer with a norm of each q and k head behind RoPE, which
-// rotates pairs (i, i + n_rot / 2). rope.freq_base already includes the stretch for long texts.
+// Builds the graph of the Hunyuan models: the llama layer with a norm of each q and k head behind RoPE, which rotates
+// pairs (i, i + n_rot / 2). rope.freq_base already includes the stretch for long texts. hunyuan-moe has experts and a
+// shared expert instead of the feed-forward network. Its router takes the softmax over all experts and renormalizes the
+// weights of the most likely.
 #include "arch/blocks.h"
-#include "kernels/common/push.h"
 
 namespace zinc_rt::arch {
 namespace {
 
-constexpr std::string_view kArchitectures[] = {"hunyuan-dense"};
+constexpr std::string_view kArchitectures[] = {"hunyuan-dense", "hunyuan-moe"};
 
 BufferId attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope) {
   Qkv qkv = project_qkv(b, x, shape);
@@ -24,7 +25,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
     b.add_into(hidden, attention(b, norm, attention_shape(c, layer), rope));
     const BufferId ffn_norm = row_norm(b, "ffn_norm", hidden, "ffn_norm");
-    b.add_into(hidden, dense_ffn(b, ffn_norm, c.ffn_dim_per_layer[layer], push::kSilu));
+    add_feed_forward(b, ffn_norm, hidden, layer);
   }
   output_head(b, hidden);
   return b.finish();
@@ -36,7 +37,7 @@ std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights)
 
 }  // namespace
 
-extern const Family kFamily_hunyuan_dense;
-const Family kFamily_hunyuan_dense{"Hunyuan", kArchitectures, build, rope_tables};
+extern const Family kFamily_hunyuan;
+const Family kFamily_hunyuan{"Hunyuan", kArchitectures, build, rope_tables};
 
 }  // namespace zinc_rt::arch
