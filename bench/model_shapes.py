@@ -177,6 +177,9 @@ def _rope_tables(s: Shape) -> list[Tensor]:
     return tables
 
 
+HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "hunyuan-dense", "muse-glimmer")  # families with norms of q and k heads
+
+
 def _attention(s: Shape, layer: int) -> list[Tensor]:
     sliding = s.arch == "gemma4" and s.is_sliding[layer]
     d, head_dim = s.model_dim, s.sliding_head_dim if sliding else s.head_dim
@@ -194,7 +197,9 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
             tensors.append(_matrix("attn_v.weight", kv, d))
     if s.arch in ("qwen2", "seed_oss", "glm4"):
         tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
-    if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe", "exaone4", "hunyuan-dense") or s.ssm:
+    if s.arch == "muse-glimmer":
+        tensors.append(_matrix("attn_gate.weight", q, d))
+    if s.arch.startswith("gemma") or s.ssm or s.arch in HEAD_NORMS:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
         around = head_dim**-0.25 if s.arch == "gemma4" else 1.0
         tensors += [_norm(f"attn_{x}_norm.weight", head_dim, around) for x in ("q", "k") if x == "q" or own_kv]
@@ -259,7 +264,7 @@ def _layer(s: Shape, layer: int) -> list[Tensor]:
         norms = []  # feed-forward reads attn_norm
     if s.arch in NORM_BEHIND:
         norms = ["post_attention_norm", "post_ffw_norm"]
-    if s.arch.startswith("gemma") or s.arch == "glm4":
+    if s.arch.startswith("gemma") or s.arch in ("glm4", "muse-glimmer"):
         norms += ["post_attention_norm", "post_ffw_norm"]
     if gemma4_moe:
         norms += ["post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2"]
@@ -359,6 +364,13 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         "olmo2": dict(tied=False, rope_theta=500000.0),
         "hunyuan_dense": dict(arch="hunyuan-dense"),
         "mistral3": dict(rope_theta=1e6, scales=_mistral3(4)),
+        "muse_glimmer": dict(
+            arch="muse-glimmer",
+            tied=False,
+            window=8,
+            is_sliding=(True, False),
+            scales=(("logit_scale", 0.5), ("final_logit_softcapping", 20.0)),
+        ),
         "cohere2": dict(n_layers=4, window=8, norm_eps=1e-5, scales=(("logit_scale", 0.25),)),
         "exaone4": dict(rope_theta=1e6, rope_divisors=True),
         "exaone4_swa": dict(
@@ -396,6 +408,7 @@ TINY = (
     "hunyuan_dense",
     "mistral3",
     "cohere2",
+    "muse_glimmer",
 )
 
 

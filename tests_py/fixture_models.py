@@ -18,7 +18,6 @@ NOT_YET = {
     "lfm2",
     "lfm2_moe",
     "llama4",
-    "muse_glimmer",
     "nemotron_h",
     "nemotron_h_latent",
     "nemotron_h_moe",

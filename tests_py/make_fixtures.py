@@ -9,6 +9,7 @@ after the tokens there: P/hf_logits of float files, P/exact_logits of quantized 
 
 import pathlib
 import sys
+import types
 
 import numpy as np
 import torch
@@ -594,6 +595,60 @@ def cohere2():
     return model, keys("cohere2", config, **more), lambda: decoder_tensors(model)
 
 
+class MuseGlimmer(torch.nn.Module):
+    """The text model with its head, which transformers has only beside a vision model."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.model = transformers.MuseGlimmerTextModel(config)
+        self.lm_head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+
+    def forward(self, ids, use_cache):
+        logits = self.lm_head(self.model(input_ids=ids, use_cache=use_cache).last_hidden_state)
+        cap = self.config.final_logit_softcapping
+        return types.SimpleNamespace(logits=cap * torch.tanh(logits * self.config.output_multiplier / cap))
+
+
+def muse_glimmer():
+    config = transformers.MuseGlimmerTextConfig(
+        num_hidden_layers=2,
+        layer_types=["sliding_attention", "full_attention"],
+        sliding_window=WINDOW,
+        head_dim=32,
+        qk_scale_factor=2.0,
+        output_multiplier=0.5,
+        final_logit_softcapping=5.0,
+        **SMALL,
+    )
+    model = MuseGlimmer(config)
+    more = {
+        "attention.sliding_window": WINDOW,
+        "attention.sliding_window_pattern": [True, False],
+        "logit_scale": 0.5,
+        "final_logit_softcapping": 5.0,
+    }
+    names = (
+        GEMMA_NAMES
+        | NAMES
+        | {
+            "post_attention_layernorm.weight": "post_attention_norm.weight",
+            "self_attn.gate_proj.weight": "attn_gate.weight",
+        }
+    )
+
+    def tensors():
+        found = decoder_tensors(model, permute=True, names=names)
+        for layer in range(config.num_hidden_layers):
+            for name in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"):
+                found[f"blk.{layer}.{name}.weight"] = found[f"blk.{layer}.{name}.weight"] + 1
+            found[f"blk.{layer}.attn_q_norm.weight"] = np.full(32, config.qk_scale_factor, np.float32)
+            found[f"blk.{layer}.attn_k_norm.weight"] = np.ones(32, np.float32)
+        return found
+
+    return model, keys("muse-glimmer", config, **more), tensors
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -605,7 +660,7 @@ def llama_k():
 FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
-    *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3, cohere2),
+    *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3, cohere2, muse_glimmer),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

@@ -39,8 +39,12 @@ void output_head(Builder& b, BufferId hidden, float logit_scale) {
 }
 
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor) {
+  return row_norm(b, name, x, tensor, static_cast<float>(b.config().norm_eps));
+}
+
+BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, float eps) {
   const BufferId w = b.layer_weight(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), {b.width(x)});
-  return b.row_norm(b.at_layer(name), x, w, static_cast<float>(b.config().norm_eps));
+  return b.row_norm(b.at_layer(name), x, w, eps);
 }
 
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim) {

@@ -21,6 +21,8 @@ void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
 
 // Adds the family's norm (Builder::row_norm) over whole rows of x, with the layer's tensor `tensor`.weight.
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
+// The same with an epsilon that is not the config's.
+BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, float eps);
 // Adds RMS_NORM over each head, with the layer's tensor `tensor`.weight. If the layer has no such tensor, adds nothing
 // and returns x.
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);

@@ -110,12 +110,12 @@ constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe", "deepsee
 constexpr std::string_view kLatent[] = {"deepseek2", "mistral4"};
 constexpr std::string_view kLogMultiplier[] = {"mistral3", "deepseek2", "mistral4"};
 constexpr std::string_view kTemperature[] = {"mistral3", "mistral4"};
-constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4", "cohere2"};
+constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4", "cohere2", "muse-glimmer"};
 constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
 constexpr std::string_view kGranite[] = {"granite"};
-constexpr std::string_view kScaledLogits[] = {"granite", "cohere2"};
+constexpr std::string_view kScaledLogits[] = {"granite", "cohere2", "muse-glimmer"};
 constexpr std::string_view kScaledEmbeddings[] = {"llama", "granite"};
 constexpr Set kNone{};
 
