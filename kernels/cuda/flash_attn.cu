@@ -186,7 +186,7 @@ __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest
 template <bool kHasSinks>
 __device__ __forceinline__ float finished(const OpArgs& args, uint32_t head, float o, float sum, float largest) {
   if constexpr (kHasSinks) {
-    const SinkFactors sink = factors_of_sink(args, head, largest);
+    const auto sink = factors_of_sink(args, head, largest);
     return o * sink.of_total * exact::rcp(sum * sink.of_total + sink.share);
   }
   return o * exact::rcp(sum);

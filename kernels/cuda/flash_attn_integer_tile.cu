@@ -246,7 +246,7 @@ struct Attend {
       const uint32_t row = TileRows::own(r);
       if (row >= of_tile.n()) continue;
       float* y = args.buffer<float>(binding::Attention::y) + of_tile.head_of(row) * c.v_head_dim + lane() % 4 * 2;
-      const SinkFactors sink = factors_of_sink(args, of_tile.head_of(row) % c.n_heads, rows[r].most);
+      const auto sink = factors_of_sink(args, of_tile.head_of(row) % c.n_heads, rows[r].most);
       const float by = exact::rcp(rows[r].sum * sink.of_total + sink.share);
 #pragma unroll
       for (uint32_t tile = 0; tile < kValueTiles; ++tile) {
