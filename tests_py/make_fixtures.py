@@ -41,6 +41,7 @@ SHAPE = dict(
     eos_token_id=2,
 )
 SMALL = SHAPE | dict(vocab_size=304, hidden_size=32, intermediate_size=32, num_attention_heads=2, num_key_value_heads=1)
+SMALL_EXPERTS = SMALL | dict(intermediate_size=16)
 EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32)
 RECURRENT = dict(
     num_hidden_layers=2,
@@ -649,6 +650,259 @@ def muse_glimmer():
     return model, keys("muse-glimmer", config, **more), tensors
 
 
+# Names of routers and of the experts that every token uses, in the models with both.
+ROUTED_NAMES = NAMES | {
+    "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.gate.wg.weight": "ffn_gate_inp.weight",
+    **{
+        f"mlp.{shared}.{kind}_proj.weight": f"ffn_{kind}_shexp.weight"
+        for shared in ("shared_experts", "shared_mlp")
+        for kind in ("gate", "up", "down")
+    },
+    "self_attn.query_layernorm.weight": "attn_q_norm.weight",
+    "self_attn.key_layernorm.weight": "attn_k_norm.weight",
+    "self_attn.sinks": "attn_sinks.weight",
+    "self_attn.o_proj.bias": "attn_output.bias",
+    "mlp.router.weight": "ffn_gate_inp.weight",
+    "mlp.router.bias": "ffn_gate_inp.bias",
+    "mlp.experts.gate_up_proj_bias": "ffn_gate_up_exps.bias",
+    "mlp.experts.down_proj_bias": "ffn_down_exps.bias",
+    "self_attn.q_a_proj.weight": "attn_q_a.weight",
+    "self_attn.q_a_layernorm.weight": "attn_q_a_norm.weight",
+    "self_attn.q_b_proj.weight": "attn_q_b.weight",
+    "self_attn.kv_a_proj_with_mqa.weight": "attn_kv_a_mqa.weight",
+    "self_attn.kv_a_layernorm.weight": "attn_kv_a_norm.weight",
+    "self_attn.kv_b_proj.weight": "kv_b",
+}
+
+
+def routed_keys(n_experts, n_used, ffn_dim, **more):
+    return {
+        "expert_count": n_experts,
+        "expert_used_count": n_used,
+        "expert_feed_forward_length": ffn_dim,
+        **more,
+    }
+
+
+def gpt_oss():
+    rope = {
+        "rope_type": "yarn",
+        "rope_theta": 150000.0,
+        "factor": 4.0,
+        "original_max_position_embeddings": 64,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+    }
+    config = transformers.GptOssConfig(
+        num_hidden_layers=2,
+        head_dim=32,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=WINDOW,
+        tie_word_embeddings=True,
+        rope_parameters=rope,
+        **SMALL_EXPERTS,
+    )
+    model = transformers.GptOssForCausalLM(config)
+    more = routed_keys(4, 2, config.intermediate_size) | {
+        "attention.sliding_window": WINDOW,
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": 4.0,
+        "rope.scaling.original_context_length": 64,
+        "rope.scaling.yarn_beta_fast": 32.0,
+        "rope.scaling.yarn_beta_slow": 1.0,
+    }
+
+    def tensors():
+        names = ROUTED_NAMES | {"post_attention_layernorm.weight": "post_attention_norm.weight"}
+        found = decoder_tensors(model, names=names, split_experts=False)
+        for layer in range(config.num_hidden_layers):
+            at = f"blk.{layer}.ffn_"
+            # Columns of the matrices here are outputs; gate and up take turns.
+            both = found.pop(f"{at}gate_up_exps.weight").swapaxes(1, 2)
+            bias = found.pop(f"{at}gate_up_exps.bias")
+            for i, name in enumerate(("gate", "up")):
+                found[f"{at}{name}_exps.weight"] = np.ascontiguousarray(both[:, i::2])
+                found[f"{at}{name}_exps.bias"] = np.ascontiguousarray(bias[:, i::2])
+            found[f"{at}down_exps.weight"] = np.ascontiguousarray(found[f"{at}down_exps.weight"].swapaxes(1, 2))
+        return found
+
+    return model, keys("gpt-oss", config, **more), tensors
+
+
+def glm4moe():
+    """The first layer is dense."""
+    config = transformers.Glm4MoeConfig(
+        num_hidden_layers=2,
+        head_dim=16,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        first_k_dense_replace=1,
+        moe_intermediate_size=16,
+        use_qk_norm=True,
+        attention_bias=True,
+        routed_scaling_factor=2.5,
+        tie_word_embeddings=True,
+        **SMALL,
+    )
+    model = transformers.Glm4MoeForCausalLM(config)
+    more = routed_keys(
+        4,
+        2,
+        16,
+        expert_gating_func=2,
+        expert_weights_scale=2.5,
+        expert_weights_norm=True,
+        leading_dense_block_count=1,
+    )
+    names = ROUTED_NAMES | {"post_attention_layernorm.weight": "post_attention_norm.weight"}
+    return model, keys("glm4moe", config, **more), lambda: decoder_tensors(model, names=names)
+
+
+def ernie4_5_moe():
+    """The first layer is dense."""
+    config = transformers.Ernie4_5_MoeConfig(
+        num_hidden_layers=2,
+        moe_num_experts=4,
+        moe_k=2,
+        moe_num_shared_experts=1,
+        moe_layer_start_index=1,
+        moe_layer_end_index=1,
+        moe_layer_interval=1,
+        moe_intermediate_size=16,
+        tie_word_embeddings=True,
+        **SMALL,
+    )
+    model = transformers.Ernie4_5_MoeForCausalLM(config)
+    more = routed_keys(4, 2, 16, leading_dense_block_count=1, interleave_moe_layer_step=1)
+    return model, keys("ernie4_5-moe", config, **more), lambda: decoder_tensors(model, names=ROUTED_NAMES)
+
+
+def hunyuan_moe():
+    config = transformers.HunYuanMoEV1Config(
+        num_hidden_layers=2, num_experts=4, moe_topk=2, head_dim=16, tie_word_embeddings=True, **SMALL_EXPERTS
+    )
+    model = transformers.HunYuanMoEV1ForCausalLM(config)
+    more = routed_keys(4, 2, config.intermediate_size)
+    return model, keys("hunyuan-moe", config, **more), lambda: decoder_tensors(model, names=ROUTED_NAMES)
+
+
+def minimax_m2():
+    config = transformers.MiniMaxM2Config(
+        num_hidden_layers=2,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        head_dim=32,
+        tie_word_embeddings=True,
+        **SMALL_EXPERTS,
+    )
+    model = transformers.MiniMaxM2ForCausalLM(config)
+    more = routed_keys(4, 2, config.intermediate_size, expert_gating_func=2)
+    return model, keys("minimax-m2", config, **more), lambda: decoder_tensors(model, names=ROUTED_NAMES)
+
+
+LATENT = dict(
+    n_routed_experts=8,
+    num_experts_per_tok=2,
+    n_shared_experts=1,
+    moe_intermediate_size=16,
+    q_lora_rank=24,
+    kv_lora_rank=32,
+    qk_rope_head_dim=16,
+    qk_nope_head_dim=16,
+    v_head_dim=16,
+)
+
+
+def latent_keys(config):
+    width = config.kv_lora_rank + config.qk_rope_head_dim
+    return {
+        "attention.head_count_kv": 1,
+        "attention.key_length": width,
+        "attention.value_length": config.kv_lora_rank,
+        "attention.key_length_mla": config.qk_nope_head_dim + config.qk_rope_head_dim,
+        "attention.value_length_mla": config.v_head_dim,
+        "attention.q_lora_rank": config.q_lora_rank,
+        "attention.kv_lora_rank": config.kv_lora_rank,
+        "rope.dimension_count": config.qk_rope_head_dim,
+    }
+
+
+def latent_tensors(model, split_experts=True):
+    """Keys and values of all heads come from one matrix; files have one for each, and that of the keys is transposed."""
+    config = model.config
+    found = decoder_tensors(model, names=ROUTED_NAMES, split_experts=split_experts)
+    for layer in range(config.num_hidden_layers):
+        both = found.pop(f"blk.{layer}.kv_b").reshape(config.num_attention_heads, -1, config.kv_lora_rank)
+        k, v = np.split(both, [config.qk_nope_head_dim], axis=1)
+        found[f"blk.{layer}.attn_k_b.weight"] = np.ascontiguousarray(k.swapaxes(1, 2))
+        found[f"blk.{layer}.attn_v_b.weight"] = np.ascontiguousarray(v)
+    return found
+
+
+def deepseek2():
+    """The router chooses by groups. The first layer is dense."""
+    config = transformers.DeepseekV3Config(
+        num_hidden_layers=2,
+        first_k_dense_replace=1,
+        n_group=4,
+        topk_group=2,
+        routed_scaling_factor=2.5,
+        tie_word_embeddings=True,
+        **LATENT,
+        **(SMALL | {"num_key_value_heads": 2}),
+    )
+    model = transformers.DeepseekV3ForCausalLM(config)
+    more = routed_keys(
+        8,
+        2,
+        16,
+        expert_gating_func=2,
+        expert_weights_scale=2.5,
+        expert_weights_norm=True,
+        expert_group_count=4,
+        expert_group_used_count=2,
+        leading_dense_block_count=1,
+    )
+    return model, keys("deepseek2", config, **more, **latent_keys(config)), lambda: latent_tensors(model)
+
+
+def mistral4():
+    rope = {
+        "rope_type": "yarn",
+        "rope_theta": 10000.0,
+        "factor": 16.0,
+        "original_max_position_embeddings": 16,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "mscale": 1.0,
+        "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.3,
+        "partial_rotary_factor": 0.5,
+    }
+    config = transformers.Mistral4Config(
+        num_hidden_layers=1,
+        tie_word_embeddings=True,
+        rope_parameters=rope,
+        **LATENT,
+        **(SMALL | {"num_key_value_heads": 2}),
+    )
+    model = transformers.Mistral4ForCausalLM(config)
+    more = routed_keys(8, 2, 16, expert_weights_norm=True) | {
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": 16.0,
+        "rope.scaling.original_context_length": 16,
+        "rope.scaling.yarn_log_multiplier": 0.1,
+        "attention.temperature_scale": 0.3,
+        "attention.temperature_length": 16,
+    }
+    return model, keys("mistral4", config, **more, **latent_keys(config)), lambda: latent_tensors(model, False)
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -661,6 +915,7 @@ FAMILIES = (
     *(llama, smollm3, qwen2, qwen3, qwen3moe, qwen3next, qwen35, qwen35moe),
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
     *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3, cohere2, muse_glimmer),
+    *(gpt_oss, glm4moe, ernie4_5_moe, hunyuan_moe, minimax_m2, deepseek2, mistral4),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {
@@ -673,7 +928,10 @@ def fill(model, format_of, rng):
     """Random parameters. Returns the blocks of those that have a format: what the file has in the place of values."""
     blocks = {}
     zero_based = model.config.model_type.startswith(("qwen3_next", "qwen3_5", "gemma3"))
-    for name, value in [*model.named_parameters(), *((n, b) for n, b in model.named_buffers() if "layer_scalar" in n)]:
+    for name, value in [
+        *model.named_parameters(),
+        *((n, b) for n, b in model.named_buffers() if "layer_scalar" in n or "correction" in n),
+    ]:
         is_gain = "norm" in name or name.endswith(("scale", "layer_scalar"))
         if format_of and value.ndim > 1 and not name.endswith("mlp.gate.weight"):
             kind = format_of(name)

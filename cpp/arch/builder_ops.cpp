@@ -162,7 +162,7 @@ BufferId Builder::concat(std::string name, BufferId a, BufferId b, std::uint32_t
 }
 
 BufferId Builder::linear_heads(std::string name, BufferId x, BufferId w) {
-  const auto out = w == ir::kNoBuffer ? Dim(1) : graph_.buffer(w).dims[0].n * graph_.buffer(w).dims[1].n;
+  const auto out = w == ir::kNoBuffer ? ir::Dim(1) : graph_.buffer(w).dims[0].n * graph_.buffer(w).dims[1].n;
   const BufferId y = activation(std::move(name), {rows(x), out});
   push(node(Op::LINEAR_HEADS, {x, w}, {y}));
   return y;

@@ -1,5 +1,6 @@
 // The expert ops against float64 and against the plain ops that they mean.
 #include "harness.h"
+#include "kernels/common/push.h"
 
 namespace zinc_rt::kernel_test {
 namespace {

@@ -7,34 +7,13 @@
 
 #include "base/strict_json.h"
 #include "output/parser.h"
+#include "show_pieces.h"
 
 namespace zinc_rt::output {
 namespace {
 
 constexpr std::string_view kMarks[] = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>",
                                        "<|end|>",   "<|call|>",    "<|return|>",    "<|other|>"};
-
-// What an answer came out as, one part a line: "text ..", "think ..", "call N name", "args N ..", "end N".
-std::string show(const std::vector<OutputPiece>& pieces) {
-  std::string out;
-  const OutputPiece* last = nullptr;
-  for (const auto& p : pieces) {
-    const bool goes_on =
-        last != nullptr && last->kind == p.kind && p.kind != PieceKind::kCallBegin && p.kind != PieceKind::kCallEnd;
-    if (!goes_on) {
-      const auto call = std::to_string(p.call);
-      out += out.empty() ? "" : "\n";
-      out += p.kind == PieceKind::kText            ? "text "
-             : p.kind == PieceKind::kReasoning     ? "think "
-             : p.kind == PieceKind::kCallBegin     ? "call " + call + " "
-             : p.kind == PieceKind::kCallArguments ? "args " + call + " "
-                                                   : "end " + call;
-    }
-    out += p.text;
-    last = &p;
-  }
-  return out;
-}
 
 // Pushes an answer whose marks are special tokens, with at most `most` bytes of text at once.
 std::string parsed(std::string_view answer, bool with_calls = true, std::size_t most = 1000) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/strict_json.h"
+#include "show_pieces.h"
 
 namespace zinc_rt::output {
 namespace {
@@ -21,28 +22,6 @@ constexpr const char* kTools = R"([
     "either":{"anyOf":[{"type":"integer"},{"type":"string"}]}}}}},
   {"type":"function","function":{"name":"run","parameters":{"type":"object","properties":{"code":{"type":"string"}}}}},
   {"type":"function","function":{"name":"now","parameters":{"type":"object","properties":{}}}}])";
-
-// What an answer came out as, one part a line: "text ..", "think ..", "call N name", "args N ..", "end N".
-std::string show(const std::vector<OutputPiece>& pieces) {
-  std::string out;
-  const OutputPiece* last = nullptr;
-  for (const auto& p : pieces) {
-    const bool goes_on = last != nullptr && last->kind == p.kind && last->call == p.call &&
-                         p.kind != PieceKind::kCallBegin && p.kind != PieceKind::kCallEnd;
-    if (!goes_on) {
-      if (!out.empty()) out += "\n";
-      const auto call = std::to_string(p.call);
-      out += p.kind == PieceKind::kText            ? "text "
-             : p.kind == PieceKind::kReasoning     ? "think "
-             : p.kind == PieceKind::kCallBegin     ? "call " + call + " "
-             : p.kind == PieceKind::kCallArguments ? "args " + call + " "
-                                                   : "end " + call;
-    }
-    out += p.text;
-    last = &p;
-  }
-  return out;
-}
 
 struct Bench {
   Bench(const char* format, bool with_tokens, Parser::Options options = {.with_calls = true}) {
