@@ -94,13 +94,15 @@ TEST_P(Embeddings, AreTheNormedRowsPooled) {
   ASSERT_EQ(tensor.dtype, DType::kF32);
   std::vector<float> w(d);
   std::memcpy(w.data(), tensor.data.data(), d * sizeof(float));
+  const bool has_layer_norm = executor->config().architecture == "cohere2";
   std::vector<double> mean(d), last(d);
   for (std::size_t t = 0; t < n; ++t) {
-    double squares = 0;
-    for (std::size_t i = 0; i < d; ++i) squares += std::pow((*rows)[t * d + i], 2.0);
+    double centre = 0, squares = 0;
+    for (std::size_t i = 0; has_layer_norm && i < d; ++i) centre += (*rows)[t * d + i] / static_cast<double>(d);
+    for (std::size_t i = 0; i < d; ++i) squares += std::pow((*rows)[t * d + i] - centre, 2.0);
     const double scale = 1 / std::sqrt(squares / static_cast<double>(d) + executor->config().norm_eps);
     for (std::size_t i = 0; i < d; ++i) {
-      last[i] = (*rows)[t * d + i] * scale * w[i];
+      last[i] = ((*rows)[t * d + i] - centre) * scale * w[i];
       mean[i] += last[i] / static_cast<double>(n);
     }
   }
