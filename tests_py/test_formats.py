@@ -206,19 +206,18 @@ def test_scales_beside_a_matrix_multiply_its_products(tmp_path, family):
     shape = tiny(family, WIDE)
     metadata = shape_metadata(shape, "random weights")
     tensors = {name: whole(entry) for name, entry in contents(shape, preset("nvfp4")).items()}
-    tensors = {name: entry for name, entry in tensors.items() if not name.endswith(".scale")}
     twin = {name: widened(entry) for name, entry in tensors.items()}
     rng, n_scales = np.random.default_rng(5), 0
     for name, ((*dims, _), number, _) in list(tensors.items()):
-        if NAMES[number] != "nvfp4" or not re.match(r"blk\.\d+\.(attn|ffn)_", name):
+        base = name.removesuffix(".weight")
+        if NAMES[number] != "nvfp4" or not re.match(r"blk\.\d+\.(attn|ffn)_", name) or f"{base}.scale" in tensors:
             continue
         scales = np.exp2(rng.integers(-2, 2, dims[0] if len(dims) > 1 else 1)).astype(np.float32)
-        base = name.removesuffix(".weight")
         tensors[f"{base}.scale"] = tensors[f"{base}.input_scale"] = (scales.shape, gguf_file.F32, scales.tobytes())
         values = np.frombuffer(twin[name][2], np.float32).reshape(len(scales), -1) * scales[:, None]
         twin[name] = (*twin[name][:2], values.tobytes())
         n_scales += 1
-    assert n_scales >= 7 * shape.n_layers
+    assert n_scales >= 6 * shape.n_layers
     paths = tmp_path / "scales.gguf", tmp_path / "multiplied.gguf"
     for path, entries in zip(paths, (tensors, twin), strict=True):
         gguf_file.write(path, metadata, entries)
@@ -227,6 +226,24 @@ def test_scales_beside_a_matrix_multiply_its_products(tmp_path, family):
     logits, by_one = run(paths[0], chunks=(None, 1))
     assert_same(by_one, logits, "chunks of 1")
     assert noise(logits, got, shape.n_experts > 0) <= BOUND
+
+
+@pytest.mark.parametrize("kind", BLOCKS_OF_64 + BLOCKS_OF_256)
+def test_rows_that_are_no_whole_blocks_and_short_tensors_are_refused(tmp_path, kind):
+    shape, path, name = tiny("llama", WIDE), tmp_path / "model.gguf", "blk.0.ffn_down.weight"
+    metadata, block = shape_metadata(shape, "random weights"), TYPES[kind].block_elems
+    tensors = {name: whole(entry) for name, entry in contents(shape, preset(kind)).items()}
+    (rows, row), number, data = tensors[name]
+    gguf_file.write(path, metadata, tensors | {name: ((rows, row + 32), number, data)})
+    with pytest.raises(zinc_rt.errors.Corrupt, match=f"{name}.*{kind} need a multiple of {block} .*, {row + 32} there"):
+        run(path)
+    # The tensor is last in the file, which ends before it does.
+    last = tensors.pop(name)
+    gguf_file.write(path, metadata, tensors | {name: last})
+    whole_file = path.read_bytes()
+    path.write_bytes(whole_file[: -len(data) // 2])
+    with pytest.raises(zinc_rt.errors.Corrupt, match=rf"{name}\D.*\d+.*\d+"):
+        run(path)
 
 
 # Arithmetic fast

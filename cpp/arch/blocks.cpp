@@ -54,21 +54,32 @@ BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_vi
   return b.rms_norm(b.at_layer(name), x, w, static_cast<float>(b.config().norm_eps), head_dim);
 }
 
+BufferId layer_scale(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n) {
+  b.leave_out(b.tensor_at_layer(fmt::format("{}.input_scale", tensor)));
+  return b.optional_layer_weight(fmt::format("{}_scale", name), fmt::format("{}.scale", tensor), {n});
+}
+
 Matrix layer_matrix(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n_out,
                     std::uint64_t n_in) {
   const BufferId weight =
       b.layer_weight(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), {n_out, n_in});
-  return {weight, b.optional_layer_weight(fmt::format("{}_bias", name), fmt::format("{}.bias", tensor), {n_out})};
+  return {weight, b.optional_layer_weight(fmt::format("{}_bias", name), fmt::format("{}.bias", tensor), {n_out}),
+          layer_scale(b, name, tensor, 1)};
 }
 
 Matrix layer_matrix_rows(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t first,
                          std::uint64_t n_rows, std::uint64_t n_out, std::uint64_t n_in) {
   return {b.layer_weight_rows(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), first, n_rows,
-                              {n_out, n_in})};
+                              {n_out, n_in}),
+          ir::kNoBuffer, layer_scale(b, name, tensor, 1)};
 }
 
 void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix) {
   b.linear(y, x, matrix.weight, matrix.bias);
+  if (matrix.scale == ir::kNoBuffer) return;
+  if (matrix.bias != ir::kNoBuffer)
+    b.refuse("a matrix with both a bias and a scale (as NVFP4 has) is not supported: LINEAR adds the bias first");
+  b.scale_into(y, matrix.scale);
 }
 
 BufferId project(Builder& b, std::string name, BufferId x, const Matrix& matrix) {
@@ -188,21 +199,33 @@ BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t ac
   };
   const BufferId gate_w = matrix("moe.gate_weight", "ffn_gate_exps.weight", 0),
                  up_w = matrix("moe.up_weight", "ffn_up_exps.weight", f);
-  const BufferId gate = b.moe_linear(b.at_layer("expert_gate"), x, gate_w, routing.ids, 1);
-  const BufferId up = b.moe_linear(b.at_layer("expert_up"), x, up_w, routing.ids, 1);
   const auto add_bias = [&](BufferId y, std::string_view name, std::string_view tensor, std::uint64_t width) {
     const BufferId bias = b.optional_layer_weight(name, tensor, {e, width});
     if (bias != ir::kNoBuffer) b.moe_add_bias(y, routing.ids, bias);
   };
+  const auto product = [&](std::string_view name, BufferId w, std::string_view scale_name, std::string_view tensor) {
+    const BufferId y = b.moe_linear(b.at_layer(name), x, w, routing.ids, 1);
+    const bool is_fused = b.layer_has("ffn_gate_up_exps.weight");
+    const BufferId scale = layer_scale(b, scale_name, is_fused ? "ffn_gate_up_exps" : tensor, e);
+    if (scale != ir::kNoBuffer) b.moe_scale_into(y, routing.ids, scale);
+    return y;
+  };
+  const BufferId gate = product("expert_gate", gate_w, "moe.gate", "ffn_gate_exps"),
+                 up = product("expert_up", up_w, "moe.up", "ffn_up_exps");
   add_bias(gate, "moe.gate_bias", "ffn_gate_exps.bias", f);
   add_bias(up, "moe.up_bias", "ffn_up_exps.bias", f);
   const BufferId glu = b.moe_glu(b.at_layer("expert_glu"), gate, up, act);
   const BufferId down =
       b.moe_linear(b.at_layer("expert_down"), glu, b.layer_weight("moe.down_weight", "ffn_down_exps.weight", {e, d, f}),
                    routing.ids, c.n_experts_used);
+  BufferId down_scale = layer_scale(b, "moe.down", "ffn_down_exps", e);
+  // MOE_SUM would multiply the bias, too.
+  if (down_scale != ir::kNoBuffer && b.layer_has("ffn_down_exps.bias")) {
+    b.moe_scale_into(down, routing.ids, down_scale);
+    down_scale = ir::kNoBuffer;
+  }
   add_bias(down, "moe.down_bias", "ffn_down_exps.bias", d);
-  return b.moe_sum(b.at_layer("expert_sum"), down, routing,
-                   b.optional_layer_weight("moe.down_scale", "ffn_down_exps.scale", {e}));
+  return b.moe_sum(b.at_layer("expert_sum"), down, routing, down_scale);
 }
 
 void add_shared_expert(Builder& b, BufferId x, BufferId hidden, std::uint32_t act) {

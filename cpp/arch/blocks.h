@@ -27,12 +27,17 @@ BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_vie
 // and returns x.
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);
 
-// Holds a weight matrix and its bias, as buffers of the graph. project() multiplies activations by the matrix.
+// Holds a weight matrix, its bias and its scale, as buffers of the graph. project() multiplies activations by the
+// matrix.
 struct Matrix {
   BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // bias is kNoBuffer if the file has none
+  BufferId scale = ir::kNoBuffer;                         // one number that multiplies the product, or kNoBuffer
 };
-// Returns `tensor`.weight of the layer, [n_out, n_in], and `tensor`.bias if the layer has it. The buffers are called
-// `name`_weight and `name`_bias.
+// Returns `tensor`.scale of the layer, n numbers that multiply products with `tensor`.weight, or kNoBuffer. Files with
+// NVFP4 weights have it. Their `tensor`.input_scale is meant for another form of activations; it is known and not used.
+BufferId layer_scale(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n);
+// Returns `tensor`.weight of the layer, [n_out, n_in], and `tensor`.bias and `tensor`.scale if the layer has them. The
+// buffers are called `name`_weight, `name`_bias and `name`_scale.
 Matrix layer_matrix(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n_out,
                     std::uint64_t n_in);
 // Returns rows [first, first + n_out) of `tensor`.weight, without a bias. The tensor has n_rows rows. Families call it
@@ -93,8 +98,8 @@ struct RouterDefaults {
 };
 // Adds a mixture of experts and returns the weighted sum of the chosen experts' outputs. The router (ffn_gate_inp)
 // reads `router_input`, the experts read x. The experts' gate and up matrices may be the two halves of one tensor
-// ffn_gate_up_exps. If the layer has the tensor ffn_down_exps.scale, each expert's output is multiplied by the expert's
-// value in it. The router's and the experts' matrices may have biases, and exp_probs_b.bias is added to likelihoods when
+// ffn_gate_up_exps. If the layer has scales of these tensors (layer_scale()), each product is multiplied by its
+// expert's value. The router's and the experts' matrices may have biases, and exp_probs_b.bias is added to likelihoods when
 // experts are chosen.
 BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act, const RouterDefaults& router = {});
 // Adds to `hidden` the output of the expert that every token uses, if the layer has one (the tensors ffn_*_shexp). With

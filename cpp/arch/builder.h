@@ -120,6 +120,8 @@ class Builder {
   BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
   void moe_add_bias(BufferId y, BufferId ids, BufferId bias);  // adds each row's expert's bias in place
   BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
+  // Computes y = y * expert_scale[id] in place, for each chosen expert's row of y.
+  void moe_scale_into(BufferId y, BufferId ids, BufferId expert_scale);
   BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
   // Adds hidden += sigmoid(gate_inp . x) * ffn(x), where ffn is the expert that every token uses. Without gate_inp the
   // factor is 1.

@@ -205,6 +205,10 @@ BufferId Builder::moe_glu(std::string name, BufferId gate, BufferId up, std::uin
   return y;
 }
 
+void Builder::moe_scale_into(BufferId y, BufferId ids, BufferId expert_scale) {
+  push(node(Op::MOE_SCALE, {y, ids, expert_scale}, {y}));
+}
+
 BufferId Builder::moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale) {
   const BufferId z = activation(std::move(name), {rows(y), parts(width(y), width(routing.ids))});
   push(node(Op::MOE_SUM, {y, routing.ids, routing.weights, expert_scale}, {z}));

@@ -57,7 +57,8 @@ namespace zinc_rt::ir {
   X(LOGPROBS, "output")                      \
   X(MOE_ADD_BIAS, "moe")                     \
   X(LINEAR_HEADS, "proj")                    \
-  X(CONCAT, "data")
+  X(CONCAT, "data")                          \
+  X(MOE_SCALE, "moe")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

@@ -105,6 +105,7 @@ constexpr Row kRows[] = {
     {Op::MOE_ADD_BIAS, "y:f32[n,k*f] ids:i32[n,k] bias:f32[e,f] -> out=y"},
     {Op::LINEAR_HEADS, "x:A[n,h*k] !w:W[h,m,k] -> y:f32[n,h*m]"},
     {Op::CONCAT, "a:f32[n,groups*first] b:f32[n,d] -> y:f32[n,groups*width] ; groups:u32 first:u32 width:u32"},
+    {Op::MOE_SCALE, "x:f32[n,w] ids:i32[n,k] expert_scale:f32[e] -> y~:f32[n,w]"},
 };
 static_assert(std::size(kRows) == kOpCount);
 
@@ -410,6 +411,11 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (const auto rows = attr_u32(node, "rows"); rows != 1 && rows != chosen->n)
       return refuse(
           fmt::format("rows = {}: 1 (all experts share a token's row) or {} (one each) wanted", rows, chosen->n));
+  }
+  if (node.op == Op::MOE_SCALE) {
+    const Dim *width = bindings.find("w"), *chosen = bindings.find("k");
+    if (!width->is_const() || !chosen->is_const() || chosen->n == 0 || width->n % chosen->n != 0)
+      return refuse(fmt::format("rows of {} are not those of {} experts each", show(*width), show(*chosen)));
   }
   if (node.op == Op::SLICE) {
     const std::uint64_t group = attr_u32(node, "group"), first = attr_u32(node, "first"),

@@ -77,7 +77,8 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(LOGPROBS, Logprobs, logits, token, params, stats)                                                             \
   X(MOE_ADD_BIAS, MoeAddBias, y, ids, bias, out)                                                                  \
   X(LINEAR_HEADS, LinearHeads, x, w, y)                                                                           \
-  X(CONCAT, Concat, a, b, y)
+  X(CONCAT, Concat, a, b, y)                                                                                      \
+  X(MOE_SCALE, MoeScale, x, ids, expert_scale, y)
 
 namespace zinc_rt::operand {
 

@@ -238,6 +238,19 @@ TEST_P(Experts, DownAccIsALinearAnExpertWeighted) {
   }
 }
 
+TEST(MoeScale, MultipliesEachRowByItsExpertsNumber) {
+  const Case c{Op::MOE_SCALE,
+               {f32({kTokens, 6}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}), i32({kTokens, 2}, {2, 0, 1, 7}),
+                f32({3}, {0.5f, -2.0f, 4.0f})},
+               {{DType::kF32, {kTokens, 6}}},
+               {},
+               {2, 0}};
+  const auto y = as<float>(run(c)[0]);
+  EXPECT_EQ(std::vector<float>(y.begin(), y.begin() + 9), (std::vector<float>{4, 8, 12, 2, 2.5f, 3, -14, -16, -18}));
+  for (std::size_t i = 9; i < 12; ++i) EXPECT_TRUE(std::isnan(y[i])) << i;
+  expect_rows_independent(c);
+}
+
 // The experts of a view lie further apart than they are long.
 TEST_P(Experts, WeightsMayHaveAPitch) {
   Random random(7);
