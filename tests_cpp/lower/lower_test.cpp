@@ -277,7 +277,7 @@ buffer model.v weight iq3_s [64, 256] tensor "blk.0.attn_v.weight"
 buffer out.q output f32 [tokens, 64]
 buffer out.k output f32 [tokens, 64]
 buffer out.v output f32 [tokens, 64]
-out.q out.k out.v = RMS_NORM_FUSED_QKV(request.x, model.norm, model.q, model.k, model.v, _, _, _) eps 1e-5 quantize 1
+out.q, out.k, out.v = RMS_NORM_FUSED_QKV(request.x, model.norm, model.q, model.k, model.v, _, _, _) {eps=1e-5, quantize=1}
 )"),
                            ring, anywhere, cache);
   ASSERT_FALSE(batch);
