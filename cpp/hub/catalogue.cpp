@@ -26,6 +26,9 @@ constexpr CatalogueEntry kCatalogue[] = {
     {"gemma3:1b", "hf:ggml-org/gemma-3-1b-it-GGUF:Q4_K_M", "810 MB", "Gemma 3 1B it, Q4_K_M"},
     {"gemma3", "hf:ggml-org/gemma-3-4b-it-GGUF:Q4_K_M", "2.5 GB", "Gemma 3 4B it, text, Q4_K_M"},
     {"phi4-mini", "hf:bartowski/microsoft_Phi-4-mini-instruct-GGUF:Q4_K_M", "2.5 GB", "Phi-4-mini Instruct, Q4_K_M"},
+    {"gpt-oss", "hf:ggml-org/gpt-oss-20b-GGUF:MXFP4", "12.1 GB", "gpt-oss 20B (experts), MXFP4"},
+    {"ministral3", "hf:mistralai/Ministral-3-3B-Instruct-2512-GGUF:Q4_K_M", "2.1 GB", "Ministral 3 3B, text, Q4_K_M"},
+    {"glm4.7-flash", "hf:unsloth/GLM-4.7-Flash-GGUF:Q4_K_M", "18.3 GB", "GLM-4.7-Flash 30B (experts), Q4_K_M"},
     {"granite3.3", "hf:ibm-granite/granite-3.3-2b-instruct-GGUF:Q4_K_M", "1.5 GB", "Granite 3.3 2B Instruct, Q4_K_M"},
 };
 
