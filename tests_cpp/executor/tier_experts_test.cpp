@@ -5,6 +5,7 @@
 #include <random>
 #include <tuple>
 
+#include "kernels/common/push.h"
 #include "tier_graph.h"
 
 namespace zinc_rt {
