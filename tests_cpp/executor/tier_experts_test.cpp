@@ -1,5 +1,7 @@
 // The router of experts, and rows that are normalized or multiplied by their gates and then quantized, on every tier
 // that can run here against T-CPU. Bit for bit.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 #include <random>
