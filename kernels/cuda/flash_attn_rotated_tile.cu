@@ -306,8 +306,8 @@ struct Attend {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float y[kValueTiles][2];
-      const uint32_t row = min(TileRows::own(r), of_tile.n() - 1);
-      const auto sink = factors_of_sink(args, of_tile.head_of(row) % c.n_heads, rows[r].most);
+      const uint32_t of_sink = min(TileRows::own(r), of_tile.n() - 1);
+      const auto sink = factors_of_sink(args, of_tile.head_of(of_sink) % c.n_heads, rows[r].most);
       const float by = exact::rcp(rows[r].sum * sink.of_total + sink.share);
 #pragma unroll
       for (uint32_t tile = 0; tile < kValueTiles; ++tile) {
