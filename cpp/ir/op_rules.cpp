@@ -374,7 +374,14 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     return {};
   };
   ZRT_CHECK_OK(divides("group", "d"));
-  for (const auto* width : {"d", "nq", "nk", "nv"}) ZRT_CHECK_OK(divides("head_dim", width));
+  for (const auto* width : {"d", "nq", "nk"}) ZRT_CHECK_OK(divides("head_dim", width));
+  // A token has as many heads of values as of keys; their size may be another.
+  if (const Dim *nk = bindings.find("nk"), *nv = bindings.find("nv");
+      attr_index(rule, "head_dim") < rule.attrs.size() && nk != nullptr && nv != nullptr) {
+    const std::uint32_t heads = nk->n / attr_u32(node, "head_dim");
+    if (heads == 0 || nv->n % heads != 0)
+      return refuse(fmt::format("{} heads of values do not divide nv = {}", heads, nv->n));
+  }
   if (const auto i = attr_index(rule, "n_rot"); i < rule.attrs.size()) {
     const auto head_dim = attr_u32(node, "head_dim");
     if (node.attrs[i] % 2 != 0 || node.attrs[i] > head_dim)
