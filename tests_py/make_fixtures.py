@@ -113,7 +113,10 @@ OF_MODEL = {
     "model.per_layer_projection_norm.weight": "per_layer_proj_norm.weight",
 }
 # Stored as F32 although they have two dimensions.
-FLOATS = ("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "ssm_conv1d.weight")
+FLOATS = (
+    *("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "ssm_conv1d.weight"),
+    *("exp_probs_b.bias", "ffn_gate_up_exps.bias", "ffn_down_exps.bias"),
+)
 
 
 def permuted(weight, n_heads):
@@ -724,10 +727,12 @@ def gpt_oss():
             at = f"blk.{layer}.ffn_"
             # Columns of the matrices here are outputs; gate and up take turns.
             both = found.pop(f"{at}gate_up_exps.weight").swapaxes(1, 2)
-            bias = found.pop(f"{at}gate_up_exps.bias")
+            shape, kind, data = found.pop(f"{at}gate_up_exps.bias")
+            bias = np.frombuffer(data, np.float32).reshape(shape)
             for i, name in enumerate(("gate", "up")):
                 found[f"{at}{name}_exps.weight"] = np.ascontiguousarray(both[:, i::2])
-                found[f"{at}{name}_exps.bias"] = np.ascontiguousarray(bias[:, i::2])
+                half = np.ascontiguousarray(bias[:, i::2])
+                found[f"{at}{name}_exps.bias"] = (half.shape, kind, half.tobytes())
             found[f"{at}down_exps.weight"] = np.ascontiguousarray(found[f"{at}down_exps.weight"].swapaxes(1, 2))
         return found
 
