@@ -110,17 +110,27 @@ class Builder final : public nlohmann::json_sax<WideJson> {
   std::size_t repeated_ = kNone;  // index of key_ in the object if the object already has this key
 };
 
+// The library's lexer takes a NUL for the end of the text, so that anything could follow one. JSON has no NUL: texts
+// escape it.
+bool parse(std::string_view text, Builder& builder) {
+  if (const auto at = text.find('\0'); at != std::string_view::npos) {
+    builder.fault = {JsonFault::Kind::kSyntax, "a NUL byte", at};
+    return false;
+  }
+  return WideJson::sax_parse(text, &builder);
+}
+
 }  // namespace
 
 std::expected<Json, JsonFault> read_strict_json(std::string_view text, std::size_t max_depth) {
   Builder builder({.max_depth = max_depth});
-  if (WideJson::sax_parse(text, &builder)) return std::move(builder.value);
+  if (parse(text, builder)) return std::move(builder.value);
   return std::unexpected(std::move(builder.fault));
 }
 
 std::optional<Json> read_any_json(std::string_view text) {
   Builder builder({.may_repeat_keys = true});
-  if (WideJson::sax_parse(text, &builder)) return std::move(builder.value);
+  if (parse(text, builder)) return std::move(builder.value);
   return std::nullopt;
 }
 

@@ -292,8 +292,14 @@ class ConfigReader {
     ZRT_TRY(const std::int64_t gating, metadata_.get_int_or(full(kGating), 0));
     if (gating < 0 || gating > kLast) return out_of_range<std::int64_t>(kGating, 0, kLast, gating);
     config_.expert_gating = static_cast<ExpertGating>(gating);
-    if (metadata_.contains(full(kNorm))) {
-      ZRT_TRY(config_.expert_weights_norm, metadata_.get_bool_or(full(kNorm), false));
+    // Some converters write the flag as a number.
+    if (const auto* value = metadata_.find(full(kNorm));
+        value != nullptr && !std::holds_alternative<bool>(value->data)) {
+      ZRT_TRY(const std::int64_t norm, metadata_.get_int(full(kNorm)));
+      if (norm < 0 || norm > 1) return out_of_range<std::int64_t>(kNorm, 0, 1, norm);
+      config_.expert_weights_norm = norm == 1;
+    } else if (value != nullptr) {
+      ZRT_TRY(config_.expert_weights_norm, metadata_.get_bool(full(kNorm)));
     }
     // 0 groups mean that the file has none.
     for (std::uint32_t* groups : {&config_.n_expert_groups, &config_.n_expert_groups_used})

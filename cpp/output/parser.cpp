@@ -6,8 +6,10 @@
 namespace zinc_rt::output {
 
 Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels)
-    : calls_(calls), reasoning_(reasoning), has_channels_(has_channels) {
-  if (has_channels) {
+    : calls_(calls),
+      reasoning_(reasoning),
+      has_channels_(has_channels || (calls != nullptr && calls->openings[0].syntax == Syntax::kHeader)) {
+  if (has_channels_) {
     if (calls == nullptr) return;
     for (const Opening& opening : calls->openings) signs_.emplace_back(opening.marker, find(opening.marker));
     for (const std::string_view text : calls->tokens) signs_.emplace_back(text, find(text));

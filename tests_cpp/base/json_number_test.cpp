@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include "base/strict_json.h"
 
@@ -92,6 +93,15 @@ TEST(JsonNumber, OfAKeyGivenTwiceTheLastValueCountsInTheFirstPlace) {
   EXPECT_EQ(dump_json(*read_any_json(R"({"a":1,"a":{"b":1,"b":{"c":2}}})")), R"({"a":{"b":{"c":2}}})");
   EXPECT_FALSE(read_any_json("{\"a\":1"));
   EXPECT_FALSE(read_any_json("01"));
+}
+
+TEST(JsonNumber, ANulEndsNoText) {
+  using namespace std::string_view_literals;
+  EXPECT_FALSE(read_any_json("8\0 and more"sv));
+  const auto fault = read_strict_json("{}\0"sv, 4);
+  ASSERT_FALSE(fault);
+  EXPECT_EQ(fault.error().what, "a NUL byte");
+  EXPECT_EQ(fault.error().byte, 2u);
 }
 
 }  // namespace

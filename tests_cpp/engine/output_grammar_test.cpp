@@ -199,7 +199,10 @@ std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Gramm
     } else if (hurries && next < 256) {
       std::size_t n = std::min(closing.size(), text.size());
       while (n > 0 && (n == closing.size() || !text.ends_with(closing.substr(0, n)))) --n;
-      std::string wanted = (n < closing.size() ? closing.substr(n, 1) : "") + "\"}],/<:>1a";
+      // A list that closes with another sign than "]" closes before a comma begins its next item.
+      const auto list_close = bench.format->is_list ? bench.format->list_close.substr(0, 1) : std::string_view();
+      std::string wanted =
+          (n < closing.size() ? closing.substr(n, 1) : "") + "\"}]" + std::string(list_close) + ",/<:>1a";
       for (const char byte : wanted)
         if (may(static_cast<std::uint8_t>(byte))) {
           next = static_cast<std::uint8_t>(byte);
@@ -234,6 +237,8 @@ TEST_P(Forced, WhateverFitsIsReadAsCallsThatFit) {
   std::set<std::string> names;
   for (const bool with_tokens : {false, true}) {
     Bench bench(GetParam(), with_tokens);
+    // A header's marks are tokens in each vocabulary that has them.
+    if (!with_tokens && bench.format->openings[0].syntax == output::Syntax::kHeader) continue;
     const auto grammar = bench.make();
     ASSERT_TRUE(grammar) << grammar.error().message;
     for (int i = 0; i < 200 && !HasFailure(); ++i) {

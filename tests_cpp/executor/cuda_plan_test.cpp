@@ -123,7 +123,7 @@ buffer state.v state f16 [8192, 16, 1024]
 buffer act.y activation f32 [tokens, 4096]
 buffer act.yq activation q8a256 [tokens, 4096]
 act.roped, state.k, state.v = RMS_NORM_FUSED_ROPE_KV_WRITE(act.q, act.k, act.v, model.qn, model.kn, request.pos, request.slot, request.rope, request.pages, state.k, state.v) {eps=1e-06, head_dim=128, n_rot=128, neox=1}
-act.y = OP(act.roped, state.k, state.v, request.pos, request.slot, request.pages) {n_heads=32, n_kv_heads=8, head_dim=128, v_head_dim=128, scale=0.088, window=0, softcap=0}
+act.y = OP(act.roped, state.k, state.v, request.pos, request.slot, request.pages, _) {n_heads=32, n_kv_heads=8, head_dim=128, v_head_dim=128, scale=0.088, window=0, softcap=0}
 act.yq = QUANTIZE(act.y)
 )";
 // pages: of a slot. CacheText: of the cache, type and values of a token.

@@ -156,18 +156,28 @@ TEST_P(TierExperts, BiasesAndTheClampedActivationHaveTheBitsOfTCpu) {
                  bias = declare(graph, "model.bias", kWeight, DType::kF32, {kExpertRows, kWidth});
       add_node(graph, ir::Op::MOE_ADD_BIAS, {gate, ids, bias}, {gate}).inplace = true;
       ir::set_attr(add_node(graph, ir::Op::MOE_SWIGLU, {gate, up}, {y}), "act", std::uint32_t{push::kSwigluOai});
-      if (is_quantized) add_node(graph, ir::Op::QUANTIZE, {y}, {rows("act.q", DType::kQ8A32, kUsed * kWidth)});
+      if (is_quantized) {
+        const auto q = rows("act.q", DType::kQ8A32, kUsed * kWidth),
+                   w = declare(graph, "model.w", kWeight, DType::kQ8_0, {kExpertRows, kUsed * kWidth});
+        add_node(graph, ir::Op::QUANTIZE, {y}, {q});
+        add_node(graph, ir::Op::LINEAR, {q, w, ir::kNoBuffer}, {rows("act.out", DType::kF32, kExpertRows)});
+      }
       auto gates = normal_floats(std::size_t{n} * kUsed * kWidth, rng),
            ups = normal_floats(std::size_t{n} * kUsed * kWidth, rng);
       for (float& v : gates) v *= 6;
       for (float& v : ups) v *= 6;
       std::vector<std::int32_t> chosen(std::size_t{n} * kUsed);
       for (auto& id : chosen) id = static_cast<std::int32_t>(rng() % (kExpertRows + 1));  // one is none's
-      const Memory given{{"act.gate", bytes_of(gates)},
-                         {"act.up", bytes_of(ups)},
-                         {"act.ids", bytes_of(chosen)},
-                         {"model.bias", bytes_of(normal_floats(kExpertRows * kWidth, rng))}};
-      const char* name = is_quantized ? "act.q" : "act.y";
+      Memory given{{"act.gate", bytes_of(gates)},
+                   {"act.up", bytes_of(ups)},
+                   {"act.ids", bytes_of(chosen)},
+                   {"model.bias", bytes_of(normal_floats(kExpertRows * kWidth, rng))}};
+      if (is_quantized) {
+        auto& w = given["model.w"];
+        w.resize(kExpertRows * row_bytes(DType::kQ8_0, kUsed * kWidth));
+        for (auto& byte : w) byte = static_cast<std::byte>(rng() % 0x38);
+      }
+      const char* name = is_quantized ? "act.out" : "act.y";
       const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, n, given, {name});
       ASSERT_EQ(run_graph(*GetParam(), graph, n, given, {name}).at(name), wanted.at(name)) << n << " tokens";
     }

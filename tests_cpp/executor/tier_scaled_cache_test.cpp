@@ -52,7 +52,7 @@ ir::Graph cache_graph(const Shape& s, std::uint32_t n_slots, bool is_decode) {
   write.inplace = true;
   ir::set_attr(write, "head_dim", s.head_dim);
   auto& attend = add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED,
-                          {rows("act.q", s.n_heads * s.head_dim), k, v, pos, slot, pages},
+                          {rows("act.q", s.n_heads * s.head_dim), k, v, pos, slot, pages, ir::kNoBuffer},
                           {rows("act.y", s.n_heads * s.v_head_dim)});
   set_attention(attend, s);
   return graph;

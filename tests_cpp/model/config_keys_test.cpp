@@ -170,9 +170,10 @@ TEST(ConfigKeys, WhatAFamilyDoesNotComputeWithIsRefusedByName) {
 
 TEST(ConfigKeys, OfExpertsThatAreThereEachKeyCounts) {
   const Key rows[] = {
-      {"qwen3moe", "expert_weights_norm", 1, true},     {"qwen3moe", "expert_weights_norm", 0, false},
+      {"qwen3moe", "expert_weights_norm", 1, true},     {"qwen3moe", "expert_weights_norm", 0, true},
       {"qwen3moe", "norm_top_k_prob", 0, false},        {"qwen3moe", "expert_gating_func", 1, true},
-      {"qwen3moe", "expert_gating_func", 2, false},     {"qwen3moe", "expert_group_count", 4, false},
+      {"qwen3moe", "expert_gating_func", 2, true},      {"qwen3moe", "expert_group_count", 4, true},
+      {"qwen3moe", "expert_gating_func", 4, false},     {"qwen3moe", "expert_weights_norm", 2, false},
       {"qwen3moe", "expert_weights_scale", 2, true},    {"qwen3moe", "leading_dense_block_count", 1, false},
       {"gemma4", "router_logit_softcapping", 30, false}};
   for (const Key& row : rows) {

@@ -207,7 +207,7 @@ TEST(GgufReader, RefusesWrongTensorEntries) {
   expect_corrupt(tensor(kF32, {~std::uint64_t{0}}), {"18446744073709551615"});
   expect_corrupt(tensor(kF32, {2, std::uint64_t{1} << 63, 2}), {"9223372036854775808"});
   expect_corrupt(tensor(99, {4}), {"tensor \"t\"", "unknown tensor type 99"});
-  expect_error(tensor(16, {256}), StatusCode::kUnavailable, {"tensor \"t\"", "type 16 (IQ2_XXS) is not supported"});
+  expect_error(tensor(15, {256}), StatusCode::kUnavailable, {"tensor \"t\"", "type 15 (Q8_K) is not supported"});
   expect_error(tensor(28, {4}), StatusCode::kUnavailable, {"28 (F64)"});
   expect_corrupt(GgufBuilder().add_tensor("t", kF32, {4}, 16).add_tensor("t", kF32, {4}, 16),
                  {"tensor \"t\"", "entry 1"});
