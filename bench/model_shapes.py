@@ -21,6 +21,17 @@ class Ssm:
 
 
 @dataclasses.dataclass(frozen=True)
+class Latent:
+    """Latent attention: widths of the compressed rows, and of a head's parts."""
+
+    q_rank: int
+    kv_rank: int
+    nope: int
+    rotated: int
+    values: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Shape:
     """A tuple has one entry a layer."""
 
@@ -40,6 +51,8 @@ class Shape:
     n_experts_used: int = 0
     expert_ffn_dim: int = 0
     shared_ffn_dim: int = 0
+    n_dense_layers: int = 0  # the first layers, which have no experts
+    latent: Latent | None = None
     ssm: Ssm | None = None
     is_recurrent: tuple = ()
     is_sliding: tuple = ()
@@ -115,6 +128,19 @@ def shape_metadata(s: Shape, name: str) -> dict:
         }
     if s.shared_ffn_dim:
         keys["expert_shared_feed_forward_length"] = s.shared_ffn_dim
+    if s.n_dense_layers:
+        keys["leading_dense_block_count"] = s.n_dense_layers
+    if s.latent:
+        keys |= {
+            "attention.head_count_kv": 1,
+            "attention.q_lora_rank": s.latent.q_rank,
+            "attention.kv_lora_rank": s.latent.kv_rank,
+            "attention.key_length": s.latent.kv_rank + s.latent.rotated,
+            "attention.value_length": s.latent.kv_rank,
+            "attention.key_length_mla": s.latent.nope + s.latent.rotated,
+            "attention.value_length_mla": s.latent.values,
+            "rope.dimension_count": s.latent.rotated,
+        }
     if s.ssm:
         keys |= {
             "rope.dimension_count": s.head_dim // 4,
@@ -177,7 +203,24 @@ def _rope_tables(s: Shape) -> list[Tensor]:
     return tables
 
 
-HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "hunyuan-dense", "muse-glimmer")  # families with norms of q and k heads
+# families with norms of q and k heads
+HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "hunyuan-dense", "hunyuan-moe", "muse-glimmer", "glm4moe")
+# families whose routers add a bias when they choose
+CHOICE_BIASES = ("glm4moe", "ernie4_5-moe", "minimax-m2", "deepseek2")
+
+
+def _latent_attention(s: Shape) -> list[Tensor]:
+    d, m = s.model_dim, s.latent
+    return [
+        _matrix("attn_q_a.weight", m.q_rank, d),
+        _norm("attn_q_a_norm.weight", m.q_rank),
+        _matrix("attn_q_b.weight", s.n_heads * (m.nope + m.rotated), m.q_rank),
+        _matrix("attn_kv_a_mqa.weight", m.kv_rank + m.rotated, d),
+        _norm("attn_kv_a_norm.weight", m.kv_rank),
+        _matrix("attn_k_b.weight", s.n_heads, m.kv_rank, m.nope),
+        _matrix("attn_v_b.weight", s.n_heads, m.values, m.kv_rank),
+        _matrix("attn_output.weight", d, s.n_heads * m.values),
+    ]
 
 
 def _attention(s: Shape, layer: int) -> list[Tensor]:
@@ -195,7 +238,7 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
         # Gemma 4's larger models make v of k's projection in global layers.
         if s.arch != "gemma4" or sliding or s.per_layer_dim:
             tensors.append(_matrix("attn_v.weight", kv, d))
-    if s.arch in ("qwen2", "seed_oss", "glm4"):
+    if s.arch in ("qwen2", "seed_oss", "glm4", "glm4moe", "gpt-oss"):
         tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
     if s.arch == "muse-glimmer":
         tensors.append(_matrix("attn_gate.weight", q, d))
@@ -203,7 +246,9 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
         around = head_dim**-0.25 if s.arch == "gemma4" else 1.0
         tensors += [_norm(f"attn_{x}_norm.weight", head_dim, around) for x in ("q", "k") if x == "q" or own_kv]
-    if s.arch == "olmo2":  # over the whole row
+    if s.arch == "gpt-oss":
+        tensors += [_noise("attn_sinks.weight", (s.n_heads,), 1.0), _noise("attn_output.bias", (d,), 0.1)]
+    if s.arch in ("olmo2", "minimax-m2"):  # over the whole row
         tensors += [_norm("attn_q_norm.weight", q), _norm("attn_k_norm.weight", kv)]
     return [*tensors, _matrix("attn_output.weight", d, q)]
 
@@ -239,8 +284,14 @@ def _dense_ffn(s: Shape, layer: int) -> list[Tensor]:
 def _experts(s: Shape) -> list[Tensor]:
     d, f, e = s.model_dim, s.expert_ffn_dim, s.n_experts
     tensors = [_matrix("ffn_gate_inp.weight", e, d)]
+    if s.arch in CHOICE_BIASES:
+        tensors.append(_noise("exp_probs_b.bias", (e,), 0.1))
+    if s.arch == "gpt-oss":
+        biases = (("gate_inp", (e,)), ("gate_exps", (e, f)), ("up_exps", (e, f)), ("down_exps", (e, d)))
+        tensors += [_noise(f"ffn_{name}.bias", shape, 0.1) for name, shape in biases]
     if s.arch == "gemma4":
         tensors += [_norm("ffn_gate_inp.scale", d), _norm("ffn_down_exps.scale", e)]
+    if s.arch in ("gemma4", "mistral4"):
         tensors.append(_matrix("ffn_gate_up_exps.weight", e, 2 * f, d))
     else:
         tensors += [_matrix("ffn_gate_exps.weight", e, f, d), _matrix("ffn_up_exps.weight", e, f, d)]
@@ -248,7 +299,9 @@ def _experts(s: Shape) -> list[Tensor]:
     if s.shared_ffn_dim:
         g = s.shared_ffn_dim
         tensors += [_matrix("ffn_gate_shexp.weight", g, d), _matrix("ffn_up_shexp.weight", g, d)]
-        tensors += [_matrix("ffn_down_shexp.weight", d, g), _noise("ffn_gate_inp_shexp.weight", (1, d), d**-0.5)]
+        tensors.append(_matrix("ffn_down_shexp.weight", d, g))
+        if s.ssm:
+            tensors.append(_noise("ffn_gate_inp_shexp.weight", (1, d), d**-0.5))
     return tensors
 
 
@@ -258,8 +311,11 @@ NORM_BEHIND = ("olmo2", "exaone4")  # families with no norm before attention and
 def _layer(s: Shape, layer: int) -> list[Tensor]:
     d, gemma4_moe = s.model_dim, s.arch == "gemma4" and s.n_experts > 0
     tensors = [] if s.arch in NORM_BEHIND else [_norm("attn_norm.weight", d)]
-    tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
-    norms = ["post_attention_norm"] if s.ssm or s.arch == "seed_oss" else ["ffn_norm"]
+    if s.latent:
+        tensors += _latent_attention(s)
+    else:
+        tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
+    norms = ["post_attention_norm"] if s.ssm or s.arch in ("seed_oss", "gpt-oss", "glm4moe") else ["ffn_norm"]
     if s.arch == "cohere2":
         norms = []  # feed-forward reads attn_norm
     if s.arch in NORM_BEHIND:
@@ -269,9 +325,10 @@ def _layer(s: Shape, layer: int) -> list[Tensor]:
     if gemma4_moe:
         norms += ["post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2"]
     tensors += [_norm(f"{name}.weight", d) for name in norms]
-    if s.n_experts:
+    has_experts = s.n_experts > 0 and layer >= s.n_dense_layers
+    if has_experts:
         tensors += _experts(s)
-    if not s.n_experts or gemma4_moe:
+    if not has_experts or gemma4_moe:
         tensors += _dense_ffn(s, layer)
     if s.per_layer_dim:
         n = s.per_layer_dim
@@ -301,12 +358,12 @@ def shape_tensors(s: Shape) -> list[Tensor]:
 # Shapes
 
 
-def _mistral3(original_context: int) -> tuple:
+def _mistral3(original_context: int, log_multiplier: float = 1.0) -> tuple:
     return (
         ("rope.scaling.type", "yarn"),
         ("rope.scaling.factor", 16.0),
         ("rope.scaling.original_context_length", original_context),
-        ("rope.scaling.yarn_log_multiplier", 1.0),
+        ("rope.scaling.yarn_log_multiplier", log_multiplier),
         ("attention.temperature_scale", 0.1),
     )
 
@@ -326,6 +383,7 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
         ssm=Ssm(kv_heads, heads, head_dim, width), is_recurrent=(True, False), shared_ffn_dim=width, rope_theta=1e7
     )
     hybrid_moe = ssm | experts
+    latent = Latent(width, width, width, head_dim // 2, head_dim)
     # Global layers have heads twice as large and half the key-value heads.
     gemma4 = dict(arch="gemma4", head_dim=2 * head_dim, sliding_head_dim=head_dim, window=8, rope_theta=1e6)
     change = {
@@ -377,6 +435,51 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
             arch="exaone4", tied=False, rope_theta=1e6, rope_divisors=True, window=8, is_sliding=(True, False)
         ),
         "olmo3": dict(arch="olmo2", tied=False, rope_theta=500000.0, window=8, is_sliding=(True, False)),
+        "gpt_oss": dict(
+            arch="gpt-oss",
+            tied=False,
+            window=8,
+            scales=(
+                ("rope.scaling.type", "yarn"),
+                ("rope.scaling.factor", 4.0),
+                ("rope.scaling.original_context_length", 128),
+            ),
+            **experts,
+        ),
+        "glm4moe": dict(
+            tied=False,
+            n_dense_layers=1,
+            shared_ffn_dim=width,
+            scales=(
+                ("rope.dimension_count", head_dim // 2),
+                ("expert_gating_func", 2),
+                ("expert_weights_norm", True),
+                ("expert_weights_scale", 2.5),
+            ),
+            **experts,
+        ),
+        "ernie4_5_moe": dict(arch="ernie4_5-moe", n_dense_layers=1, shared_ffn_dim=width, **experts),
+        "hunyuan_moe": dict(arch="hunyuan-moe", shared_ffn_dim=width, **experts),
+        "minimax_m2": dict(arch="minimax-m2", tied=False, scales=(("expert_gating_func", 2),), **experts),
+        "deepseek2": dict(
+            tied=False,
+            n_dense_layers=1,
+            shared_ffn_dim=width,
+            latent=latent,
+            scales=(
+                ("expert_gating_func", 2),
+                ("expert_weights_norm", True),
+                ("expert_group_count", 2),
+                ("expert_group_used_count", 1),
+            ),
+            **experts,
+        ),
+        "mistral4": dict(
+            shared_ffn_dim=width,
+            latent=latent,
+            scales=(("expert_weights_norm", True), *_mistral3(4, 0.1)),
+            **experts,
+        ),
         "glm4": dict(tied=False, scales=(("rope.dimension_count", head_dim // 2),)),
     }[family]
     return dataclasses.replace(base, **change)
@@ -409,6 +512,13 @@ TINY = (
     "mistral3",
     "cohere2",
     "muse_glimmer",
+    "gpt_oss",
+    "glm4moe",
+    "ernie4_5_moe",
+    "hunyuan_moe",
+    "minimax_m2",
+    "deepseek2",
+    "mistral4",
 )
 
 
