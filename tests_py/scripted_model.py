@@ -1,6 +1,8 @@
 """Writes a GGUF file of a model that recites: each token of a script has one successor, so that what the model will
 say is known, while all of the engine (template, tokens, steps, sampling, parsing) runs as with any other model."""
 
+import re
+
 import numpy as np
 
 import gguf_file
@@ -52,11 +54,14 @@ def call(name: str, arguments: str) -> str:
     return f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
 
 
-def write(path, scripts: dict, choose: str = BY_RESULTS, template: str = TEMPLATE, context: int = CONTEXT) -> None:
-    """scripts: texts by name, which the Jinja expression `choose` picks by the conversation."""
+def write(
+    path, scripts: dict, choose: str = BY_RESULTS, template: str = TEMPLATE, context: int = CONTEXT, marks: tuple = ()
+) -> None:
+    """scripts: texts by name, which the Jinja expression `choose` picks by the conversation. marks: texts that are
+    control tokens; each may stand in one script, once."""
     tokens = _byte_alphabet()
     types = [1] * len(tokens)
-    for special in ("<|im_start|>", "<|im_end|>", "<|bos|>"):
+    for special in ("<|im_start|>", "<|im_end|>", "<|bos|>", *marks):
         tokens.append(special)
         types.append(3)
     end = tokens.index("<|im_end|>")
@@ -66,10 +71,14 @@ def write(path, scripts: dict, choose: str = BY_RESULTS, template: str = TEMPLAT
         tokens.append(f"<|script:{name}|>")
         types.append(4)  # user-defined: its name comes from the conversation, in which no control token is matched
         last = len(tokens) - 1
-        for piece in _pieces(script, used):
-            tokens.append(piece)
-            types.append(4)
-            follows[last] = last = len(tokens) - 1
+        cut = f"({'|'.join(map(re.escape, marks))})" if marks else "$^"
+        for part in filter(None, re.split(cut, script)):
+            for piece in [part] if part in marks else _pieces(part, used):
+                if part not in marks:
+                    tokens.append(piece)
+                    types.append(4)
+                at = tokens.index(piece)
+                follows[last] = last = at
         follows[last] = end
     rng = np.random.default_rng(0)
     embedding = rng.standard_normal((len(tokens), DIM)).astype(np.float32)
