@@ -148,10 +148,25 @@ def test_a_configured_model_stays_beside_those_of_the_folder(folder, tiny_model,
     with on_demand(folder, "--config", config) as server:
         assert ask(server, "alpha") == (200, "alpha") and ask(server) == (200, "own")
         server.wait(lambda: loaded(server) == {"own"})
-        config.write_text(config.read_text().replace("on_demand = true", "on_demand = false"))
-        server.process.send_signal(signal.SIGHUP)
-        server.wait(lambda: ask(server, "alpha")[0] == 404)
-        assert states(server) == {"own": "loaded"}
+
+
+@pytest.mark.parametrize("keep_alive", [300, -1])
+def test_a_reload_that_ends_loading_on_demand_unloads_what_was_loaded_so(folder, tiny_model, tmp_path, keep_alive):
+    config = tmp_path / "zinc.toml"
+    config.write_text(
+        f"[server]\non_demand = true\nkeep_alive_s = {keep_alive}\n"
+        f'[[models]]\npath = "{tiny_model}"\nid = "own"\nmax_slots = 2\n'
+    )
+    with on_demand(folder, "--config", config) as server:
+        with long_answer(server, "alpha") as answer:
+            config.write_text(config.read_text().replace("on_demand = true", "on_demand = false"))
+            server.process.send_signal(signal.SIGHUP)
+            server.wait(lambda: "beta" not in states(server))
+            assert ask(server, "beta")[0] == 404
+            # An answer under way goes on to its end.
+            assert answer.read().count(b'"finish_reason":"length"') == 64
+        server.wait(lambda: states(server) == {"own": "loaded"})
+        assert ask(server, "alpha")[0] == 404 and ask(server) == (200, "own")
 
 
 def test_an_admin_may_unload_what_a_request_loaded(folder):

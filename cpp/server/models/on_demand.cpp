@@ -25,9 +25,6 @@ bool is_busy(const ServedModel& model, const EngineStats& stats) {
   return now != stats.models.end() && now->running + now->waiting > 0;
 }
 
-// The idle time of a model that was never used. It is longer than any keep_alive.
-constexpr std::int64_t kLongAgoMs = std::int64_t{1} << 60;
-
 bool is_ours(const ServedModel& model) {
   return model.loaded_by == LoadedBy::kRequest;
 }
@@ -39,8 +36,10 @@ void OnDemand::set(std::optional<OnDemandOptions> options) {
   options_ = std::move(options);
 }
 
-double OnDemand::idle_s(const Use& use) {
-  return 1e-3 * static_cast<double>(steady_ms() - use.last_ms);
+bool OnDemand::is_idle(const Use& use) const {
+  if (!options_) return true;
+  const double idle_s = 1e-3 * static_cast<double>(steady_ms() - use.last_ms);
+  return use.is_released || (options_->keep_alive_s >= 0 && idle_s >= options_->keep_alive_s);
 }
 
 std::optional<OnDemandOptions> OnDemand::options() const {
@@ -90,6 +89,7 @@ ApiResult<ServedModel> OnDemand::find_loaded(const std::string& name, const std:
   if (model && is_ours(*model)) {
     Use& use = uses_[model->id];
     use.last_ms = use.by_owner[owner] = steady_ms();
+    use.is_released = false;
   }
   return model;
 }
@@ -198,7 +198,7 @@ ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted, const Asker& a
   }
   log().info("model {} was loaded in {} ms, since a request named it", wanted.id, steady_ms() - begin);
   const std::lock_guard lock(mutex_);
-  uses_[wanted.id] = {steady_ms(), false, {{asker.owner, steady_ms()}}};
+  uses_[wanted.id] = {.last_ms = steady_ms(), .by_owner = {{asker.owner, steady_ms()}}};
   return models_.find(wanted.id);
 }
 
@@ -261,7 +261,6 @@ ApiResult<void> OnDemand::unload(const std::string& id) {
 }
 
 void OnDemand::look(const EngineStats& stats) {
-  if (const auto o = options(); !o || o->keep_alive_s < 0) return;
   const auto loaded = models_.list();
   const std::lock_guard lock(mutex_);
   for (const auto& model : loaded) {
@@ -273,7 +272,7 @@ void OnDemand::look(const EngineStats& stats) {
         if (use.last_ms - when < kLatelyMs) when = steady_ms();
       use.last_ms = steady_ms();
     }
-    if (is_busy(model, stats) || use.is_leaving || !options_ || idle_s(use) < options_->keep_alive_s) continue;
+    if (is_busy(model, stats) || use.is_leaving || !is_idle(use)) continue;
     use.is_leaving = true;
     slow_.post([this, id = model.id] { unload_if_idle(id); });
   }
@@ -283,7 +282,7 @@ void OnDemand::release(const std::string& id) {
   const auto model = models_.find(id);
   if (!model || !is_ours(*model) || is_busy(*model, engine_.stats())) return;
   const std::lock_guard lock(mutex_);
-  uses_[id] = {steady_ms() - kLongAgoMs, true, {}};
+  uses_[id] = {.is_leaving = true, .is_released = true};
   slow_.post([this, id] { unload_if_idle(id); });
 }
 
@@ -291,9 +290,9 @@ void OnDemand::unload_if_idle(const std::string& id) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = uses_.find(id);
-    if (it == uses_.end() || !options_) return;
+    if (it == uses_.end()) return;
     it->second.is_leaving = false;
-    if (idle_s(it->second) < options_->keep_alive_s) return;
+    if (!is_idle(it->second)) return;
   }
   if (unload(id)) log().info("model {} was unloaded, since nobody used it", id);
 }

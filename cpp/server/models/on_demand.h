@@ -51,7 +51,8 @@ class OnDemand {
   OnDemand(Engine& engine, Models& models, WorkQueue& work, WorkQueue& slow, const std::atomic<bool>& is_draining)
       : engine_(engine), models_(models), work_(work), slow_(slow), is_draining_(is_draining) {}
 
-  void set(std::optional<OnDemandOptions> options);  // nullopt: only models that are loaded can be found
+  // Nullopt: only models that are loaded can be found, and look() unloads those that requests loaded.
+  void set(std::optional<OnDemandOptions> options);
 
   // Calls `then` with the model of this name. If the model is loaded, calls it at once on this thread. Otherwise loads
   // the model, then calls it on a thread of `work`; if the client has disconnected before that, `then` is destroyed
@@ -76,7 +77,8 @@ class OnDemand {
   };
   struct Use {
     std::int64_t last_ms = 0;
-    bool is_leaving = false;
+    bool is_leaving = false;                            // its unload waits on the slow queue
+    bool is_released = false;                           // nobody needs it to stay, however lately it was used
     std::map<std::string, std::int64_t> by_owner = {};  // time of last use per owner, in ms on the steady clock
   };
   // A model that another tenant used within this time is not unloaded to make room, unless the other tenant would still
@@ -84,7 +86,8 @@ class OnDemand {
   static constexpr std::int64_t kLatelyMs = 30'000;
   static constexpr std::size_t kMostWaiting = 4096;  // the most requests that may wait for one model
 
-  static double idle_s(const Use& use);
+  // Whether the model should be unloaded if no request uses it now. The caller holds mutex_.
+  bool is_idle(const Use& use) const;
   std::optional<OnDemandOptions> options() const;
   std::vector<OfferedModel> offered() const;
   // Returns the model with this name or alias; letter case is ignored. An empty name returns the only model. Returns
