@@ -95,6 +95,8 @@ class Builder {
   void add_into(BufferId x, BufferId y);  // computes x = x + y in place
   BufferId glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId gelu(std::string name, BufferId x);
+  BufferId relu2(std::string name, BufferId x);
+  BufferId mul(std::string name, BufferId x, BufferId y);
   BufferId sigmoid_mul(std::string name, BufferId x, BufferId gate);
   BufferId slice(std::string name, BufferId x, std::uint32_t group, std::uint32_t first, std::uint32_t width);
   // Puts the groups of a and of b side by side: `groups` times a group of a, then one of b.
@@ -127,8 +129,9 @@ class Builder {
   // factor is 1.
   void shared_expert(BufferId x, BufferId gate_w, BufferId up_w, BufferId down_w, BufferId gate_inp, BufferId hidden,
                      std::uint32_t act);
-  // The names of the states of ssm_conv1d() and ssm_delta_net(), and of their saved inputs, are made from `name`.
-  BufferId ssm_conv1d(std::string_view name, BufferId x, BufferId conv_w);
+  // The names of the states of ssm_conv1d(), ssm_delta_net() and ssm_scan(), and of their saved inputs, are made from
+  // `name`. act is one of push::ConvActivation.
+  BufferId ssm_conv1d(std::string_view name, BufferId x, BufferId conv_w, BufferId bias, std::uint32_t act);
   struct DeltaNet {
     std::uint32_t n_k_heads, n_v_heads, k_dim, v_dim;
     bool tiled;
@@ -136,7 +139,14 @@ class Builder {
   };
   BufferId ssm_delta_net(std::string_view name, BufferId x, BufferId beta, BufferId alpha, BufferId a, BufferId dt,
                          const DeltaNet& shape);
-  BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group);
+  struct Scan {
+    std::uint32_t n_heads, n_groups, head_dim, state_dim;
+    BufferId a, dt_bias, d;
+  };
+  BufferId ssm_scan(std::string_view name, BufferId x, BufferId dt, const Scan& scan);
+  // w is [1, group], or has a row for each group of x.
+  BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group,
+                          bool gate_first = false);
   BufferId softcap(std::string name, BufferId x, float cap);
   // Adds everything between the hidden state and the picked tokens: gathering the output rows, the norm, the output
   // matrix, sampling and the output ring. The logits are in the buffer out.logits.

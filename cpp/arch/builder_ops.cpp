@@ -132,6 +132,18 @@ BufferId Builder::gelu(std::string name, BufferId x) {
   return y;
 }
 
+BufferId Builder::relu2(std::string name, BufferId x) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  push(node(Op::RELU2, {x}, {y}));
+  return y;
+}
+
+BufferId Builder::mul(std::string name, BufferId x, BufferId y) {
+  const BufferId z = activation(std::move(name), {rows(x), width(x)});
+  push(node(Op::MUL, {x, y}, {z}));
+  return z;
+}
+
 BufferId Builder::sigmoid_mul(std::string name, BufferId x, BufferId gate) {
   const BufferId y = activation(std::move(name), {rows(x), width(x)});
   push(node(Op::SIGMOID_MUL, {x, gate}, {y}));
@@ -230,14 +242,15 @@ BufferId Builder::saved_inputs(std::string_view name, std::initializer_list<ir::
   return state(fmt::format("{}{}", kSavedInputs, at_layer(name)), DType::kF32, dims);
 }
 
-BufferId Builder::ssm_conv1d(std::string_view name, BufferId x, BufferId conv_w) {
+BufferId Builder::ssm_conv1d(std::string_view name, BufferId x, BufferId conv_w, BufferId bias, std::uint32_t act) {
   const std::uint32_t taps = width(conv_w) - 1, channels = width(x);
   const BufferId kept = state(at_layer(name), DType::kF32, {options_.state_entries, taps, channels});
   const BufferId saved = saved_inputs(name, {options_.max_slots, options_.state_guesses, channels});
   const BufferId y = activation(at_layer(name), {rows(x), channels});
-  Node n = node(Op::SSM_CONV1D, {x, conv_w, positions_, slots_, kept, state_runs(), saved}, {y, kept, saved});
+  Node n = node(Op::SSM_CONV1D, {x, conv_w, bias, positions_, slots_, kept, state_runs(), saved}, {y, kept, saved});
   ir::set_attr(n, "width", width(conv_w));
   ir::set_attr(n, "taps", taps);
+  ir::set_attr(n, "act", act);
   push(n);
   return y;
 }
@@ -261,11 +274,28 @@ BufferId Builder::ssm_delta_net(std::string_view name, BufferId x, BufferId beta
   return y;
 }
 
-BufferId Builder::ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group) {
+BufferId Builder::ssm_scan(std::string_view name, BufferId x, BufferId dt, const Scan& scan) {
+  const BufferId kept =
+      state(at_layer(name), DType::kF32, {options_.state_entries, scan.n_heads, scan.state_dim, scan.head_dim});
+  const BufferId saved = saved_inputs(name, {options_.max_slots, 2, options_.state_guesses, width(x) + scan.n_heads});
+  const BufferId y = activation(at_layer(name), {rows(x), scan.n_heads * scan.head_dim});
+  Node n = node(Op::SSM_SCAN, {x, dt, scan.a, scan.dt_bias, scan.d, positions_, slots_, kept, state_runs(), saved},
+                {y, kept, saved});
+  ir::set_attr(n, "n_heads", scan.n_heads);
+  ir::set_attr(n, "n_groups", scan.n_groups);
+  ir::set_attr(n, "head_dim", scan.head_dim);
+  ir::set_attr(n, "state_dim", scan.state_dim);
+  push(n);
+  return y;
+}
+
+BufferId Builder::ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group,
+                                 bool gate_first) {
   const BufferId y = activation(std::move(name), {rows(x), width(x)});
   Node n = node(Op::SSM_GATED_NORM, {x, z, w}, {y});
   ir::set_attr(n, "eps", eps);
   ir::set_attr(n, "group", group);
+  ir::set_attr(n, "gate_first", std::uint32_t{gate_first});
   push(n);
   return y;
 }

@@ -40,12 +40,13 @@ BufferId delta_net(Builder& b, BufferId x) {
     alpha = project(b, "ssm_alpha", "ssm.alpha", x, "ssm_alpha", nv);
   }
   const BufferId conv = b.ssm_conv1d(
-      "ssm_conv", qkv, b.layer_weight("ssm.conv_weight", "ssm_conv1d.weight", {channels, c.ssm_conv_width}));
+      "ssm_conv", qkv, b.layer_weight("ssm.conv_weight", "ssm_conv1d.weight", {channels, c.ssm_conv_width}),
+      ir::kNoBuffer, push::kConvSilu);
   const BufferId y =
       b.ssm_delta_net("ssm_delta", conv, beta, alpha, b.layer_weight("ssm.a", "ssm_a", {nv}),
                       b.layer_weight("ssm.dt_bias", "ssm_dt.bias", {nv}), {nk, nv, dk, dv, !grouped, kL2NormEps});
   const BufferId gated =
-      b.ssm_gated_norm(b.at_layer("ssm_norm"), y, z, b.layer_weight("ssm.norm_weight", "ssm_norm.weight", {dv}),
+      b.ssm_gated_norm(b.at_layer("ssm_norm"), y, z, b.layer_weight("ssm.norm_weight", "ssm_norm.weight", {1, dv}),
                        static_cast<float>(c.norm_eps), dv);
   return project(b, "ssm_out", "ssm.out", gated, "ssm_out", c.model_dim);
 }

@@ -58,7 +58,10 @@ namespace zinc_rt::ir {
   X(MOE_ADD_BIAS, "moe")                     \
   X(LINEAR_HEADS, "proj")                    \
   X(CONCAT, "data")                          \
-  X(MOE_SCALE, "moe")
+  X(MOE_SCALE, "moe")                        \
+  X(MUL, "act")                              \
+  X(SSM_SCAN, "ssm")                         \
+  X(RELU2, "act")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

@@ -64,14 +64,15 @@ constexpr Row kRows[] = {
      "x:f32[n,d] !gate_w:W[f,d] up_w:W[f,d] down_w:W[d,f] gate_inp?:f32[d] hidden:f32[n,d] -> out=hidden ; act:u32 "
      "quantize:u32"},
     {Op::SSM_CONV1D,
-     "x:f32[n,c] conv_w:f32[c,width] pos:i32[n] slot:i32[n] state:f32[s,taps,c] runs:u32[slots,5] "
-     "saved:f32[slots,k,c] -> y:f32[n,c] next=state kept=saved ; width:u32 taps:u32"},
+     "x:f32[n,c] conv_w:f32[c,width] bias?:f32[biases] pos:i32[n] slot:i32[n] state:f32[s,taps,c] runs:u32[slots,5] "
+     "saved:f32[slots,k,c] -> y:f32[n,c] next=state kept=saved ; width:u32 taps:u32 act:u32"},
     {Op::SSM_DELTA_NET,
      "x:f32[n,c] beta:f32[n,n_v_heads] alpha:f32[n,n_v_heads] a:f32[n_v_heads] dt:f32[n_v_heads] pos:i32[n] "
      "slot:i32[n] state:f32[s,n_v_heads,k_dim,v_dim] runs:u32[slots,5] saved:f32[slots,2,k,w] -> "
      "y:f32[n,n_v_heads*v_dim] next=state kept=saved ; "
      "n_k_heads:u32 n_v_heads:u32 k_dim:u32 v_dim:u32 tiled:u32 eps:f32"},
-    {Op::SSM_GATED_NORM, "x:f32[n,d] z:f32[n,d] w:f32[group] -> y~:f32[n,d] ; eps:f32 group:u32"},
+    {Op::SSM_GATED_NORM,
+     "x:f32[n,d] z:f32[n,d] w:f32[w_groups,group] -> y~:f32[n,d] ; eps:f32 group:u32 gate_first:u32"},
     {Op::RESIDUAL_RMS_NORM, "residual:f32[n,d] x:f32[n,d] w:f32[d] -> y:f32[n,d] sum=residual ; eps:f32"},
     {Op::LM_HEAD, "x:A[n,d] !w:W[v,d] -> logits:f32[n,v]"},
     {Op::ARGMAX, "logits:f32[n,v] -> token:i32[n]"},
@@ -106,6 +107,12 @@ constexpr Row kRows[] = {
     {Op::LINEAR_HEADS, "x:A[n,h*k] !w:W[h,m,k] -> y:f32[n,h*m]"},
     {Op::CONCAT, "a:f32[n,groups*first] b:f32[n,d] -> y:f32[n,groups*width] ; groups:u32 first:u32 width:u32"},
     {Op::MOE_SCALE, "x:f32[n,w] ids:i32[n,k] expert_scale:f32[e] -> y~:f32[n,w]"},
+    {Op::MUL, "x:f32[n,d] y:f32[n,d] -> z~:f32[n,d]"},
+    {Op::SSM_SCAN,
+     "x:f32[n,c] dt:f32[n,n_heads] a:f32[n_heads,1] dt_bias:f32[n_heads] d:f32[n_heads,1] pos:i32[n] slot:i32[n] "
+     "state:f32[s,n_heads,state_dim,head_dim] runs:u32[slots,5] saved:f32[slots,2,k,w] -> "
+     "y:f32[n,n_heads*head_dim] next=state kept=saved ; n_heads:u32 n_groups:u32 head_dim:u32 state_dim:u32"},
+    {Op::RELU2, "x:f32[n,f] -> y~:f32[n,f]"},
 };
 static_assert(std::size(kRows) == kOpCount);
 
@@ -410,7 +417,9 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
       return refuse(fmt::format("groups_used = {} of {} groups, for n_used = {} of {} experts", used, groups,
                                 attr_u32(node, "n_used"), experts->n));
   }
-  const unsigned last_act = node.op == Op::SHARED_EXPERT ? push::kGeluTanh : push::kSwigluOai;
+  const unsigned last_act = node.op == Op::SSM_CONV1D      ? unsigned{push::kConvNone}
+                            : node.op == Op::SHARED_EXPERT ? unsigned{push::kGeluTanh}
+                                                           : unsigned{push::kSwigluOai};
   if (const auto i = attr_index(rule, "act"); i < rule.attrs.size() && node.attrs[i] > last_act)
     return refuse(fmt::format("act = {}, at most {} known", node.attrs[i], last_act));
   if (node.op == Op::MOE_LINEAR) {
@@ -441,6 +450,28 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     return refuse(fmt::format("a ring of {} entries, at least 2 wanted", bindings.find("entries")->n));
   if (node.op == Op::SSM_CONV1D && attr_u32(node, "taps") + 1 != attr_u32(node, "width"))
     return refuse(fmt::format("taps = {} must be width - 1 = {}", attr_u32(node, "taps"), attr_u32(node, "width") - 1));
+  if (node.op == Op::SSM_CONV1D) {
+    const Dim *biases = bindings.find("biases"), *channels = bindings.find("c");
+    if (biases != nullptr && *biases != *channels)
+      return refuse(fmt::format("bias has {} values for {} channels", show(*biases), show(*channels)));
+  }
+  if (node.op == Op::SSM_GATED_NORM) {
+    const std::uint64_t weights = bindings.find("w_groups")->n, group = attr_u32(node, "group");
+    if (weights != 1 && weights * group != bindings.find("d")->n)
+      return refuse(fmt::format("w has {} groups of {} for rows of {}: 1, or those of a row wanted", weights, group,
+                                bindings.find("d")->n));
+  }
+  if (node.op == Op::SSM_SCAN) {
+    const std::uint64_t heads = attr_u32(node, "n_heads"), groups = attr_u32(node, "n_groups");
+    if (groups == 0 || heads % groups != 0)
+      return refuse(fmt::format("n_groups = {} does not divide n_heads = {}", groups, heads));
+    const std::uint64_t wanted = heads * attr_u32(node, "head_dim") + 2 * groups * attr_u32(node, "state_dim");
+    if (bindings.find("c")->n != wanted)
+      return refuse(fmt::format("x has {} columns, {} wanted", bindings.find("c")->n, wanted));
+    // A saved row is a row of x, then dt of each head.
+    if (const std::uint64_t saved = bindings.find("w")->n; saved != wanted + heads)
+      return refuse(fmt::format("saved has {} columns, {} wanted", saved, wanted + heads));
+  }
   if (node.op == Op::SSM_DELTA_NET) {
     const std::uint64_t nk = attr_u32(node, "n_k_heads"), nv = attr_u32(node, "n_v_heads");
     const std::uint64_t wanted = 2 * nk * attr_u32(node, "k_dim") + nv * attr_u32(node, "v_dim");

@@ -45,7 +45,7 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(MOE_SWIGLU, MoeSwiglu, gate, up, y)                                                                           \
   X(MOE_DOWN_ACC, MoeDownAcc, x, down_w, ids, weights, expert_scale, hidden, out)                                 \
   X(SHARED_EXPERT, SharedExpert, x, gate_w, up_w, down_w, gate_inp, hidden, out)                                  \
-  X(SSM_CONV1D, SsmConv1d, x, conv_w, pos, slot, state, runs, saved, y, next, kept)                               \
+  X(SSM_CONV1D, SsmConv1d, x, conv_w, bias, pos, slot, state, runs, saved, y, next, kept)                         \
   X(SSM_DELTA_NET, SsmDeltaNet, x, beta, alpha, a, dt, pos, slot, state, runs, saved, y, next, kept)              \
   X(SSM_GATED_NORM, SsmGatedNorm, x, z, w, y)                                                                     \
   X(RESIDUAL_RMS_NORM, ResidualRmsNorm, residual, x, w, y, sum)                                                   \
@@ -78,7 +78,10 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(MOE_ADD_BIAS, MoeAddBias, y, ids, bias, out)                                                                  \
   X(LINEAR_HEADS, LinearHeads, x, w, y)                                                                           \
   X(CONCAT, Concat, a, b, y)                                                                                      \
-  X(MOE_SCALE, MoeScale, x, ids, expert_scale, y)
+  X(MOE_SCALE, MoeScale, x, ids, expert_scale, y)                                                                 \
+  X(MUL, Mul, x, y, z)                                                                                            \
+  X(SSM_SCAN, SsmScan, x, dt, a, dt_bias, d, pos, slot, state, runs, saved, y, next, kept)                        \
+  X(RELU2, Relu2, x, y)
 
 namespace zinc_rt::operand {
 

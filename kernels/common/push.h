@@ -11,6 +11,8 @@ namespace zinc_rt::push {
 enum Activation : uint32_t { kSilu = 0, kGeluTanh = 1, kSwigluOai = 2 };
 // How a router's logits become likelihoods: by the softmax over all experts, or by the sigmoid of each.
 enum Gating : uint32_t { kSoftmax = 0, kSigmoid = 1 };
+// What follows the sum of SSM_CONV1D.
+enum ConvActivation : uint32_t { kConvSilu = 0, kConvNone = 1 };
 
 struct Embed {
   float scale;
@@ -52,7 +54,7 @@ struct SharedExpert {
   uint32_t act, quantize;
 };
 struct SsmConv1d {
-  uint32_t width, taps;
+  uint32_t width, taps, act;
 };
 struct SsmDeltaNet {
   uint32_t n_k_heads, n_v_heads, k_dim, v_dim, tiled;
@@ -60,7 +62,10 @@ struct SsmDeltaNet {
 };
 struct SsmGatedNorm {
   float eps;
-  uint32_t group;
+  uint32_t group, gate_first;
+};
+struct SsmScan {
+  uint32_t n_heads, n_groups, head_dim, state_dim;
 };
 struct ResidualRmsNorm {
   float eps;
@@ -97,8 +102,10 @@ static_assert(sizeof(Embed) == 4 && sizeof(RmsNorm) == 8 && sizeof(RmsNormFusedQ
 static_assert(sizeof(RmsNormFusedMlpGateUp) == 8 && sizeof(Rope) == 12 && sizeof(RmsNormFusedRopeKvWrite) == 16,
               "4 bytes an attribute");
 static_assert(sizeof(FlashAttn) == 28 && sizeof(MoeGateTopk) == 24 && sizeof(MoeSwiglu) == 4, "4 bytes an attribute");
-static_assert(sizeof(SharedExpert) == 8 && sizeof(SsmConv1d) == 8 && sizeof(SsmDeltaNet) == 24, "4 bytes an attribute");
-static_assert(sizeof(SsmGatedNorm) == 8 && sizeof(ResidualRmsNorm) == 4 && sizeof(KvWriteBatched) == 4,
+static_assert(sizeof(SharedExpert) == 8 && sizeof(SsmConv1d) == 12 && sizeof(SsmDeltaNet) == 24,
+              "4 bytes an attribute");
+static_assert(sizeof(SsmGatedNorm) == 12 && sizeof(SsmScan) == 16 && sizeof(ResidualRmsNorm) == 4 &&
+                  sizeof(KvWriteBatched) == 4,
               "4 bytes an attribute");
 static_assert(sizeof(Concat) == 12, "4 bytes an attribute");
 static_assert(sizeof(Slice) == 16 && sizeof(MoeLinear) == 4 && sizeof(LayerNorm) == 4, "4 bytes an attribute");

@@ -1,8 +1,8 @@
-// StateRun tells SSM_CONV1D and SSM_DELTA_NET how the rows of a slot change its recurrent state, if some of the rows are
-// guesses (docs/speculation.md). A recurrent state cannot be taken back, so a guess never changes the stored state.
-// Instead, the op saves the inputs of the guesses. The next step first replays the guesses that were right: it applies
-// their saved inputs to the state, in order and by the same arithmetic, so the state has the same bits as without
-// guesses.
+// StateRun tells SSM_CONV1D, SSM_DELTA_NET and SSM_SCAN how the rows of a slot change its recurrent state, if some of
+// the rows are guesses (docs/speculation.md). A recurrent state cannot be taken back, so a guess never changes the
+// stored state. Instead, the op saves the inputs of the guesses. The next step first replays the guesses that were
+// right: it applies their saved inputs to the state, in order and by the same arithmetic, so the state has the same
+// bits as without guesses.
 // Shared by host and device (C++17, POD).
 #pragma once
 
@@ -16,8 +16,8 @@ struct StateRun {
   uint32_t n_replayed;
   // How many of the slot's rows in this step change the stored state. The rows after them are guesses.
   uint32_t n_certain;
-  // SSM_DELTA_NET reads the replayed rows from this half of `saved` (0 or 1) and saves the guesses in the other half,
-  // because several workgroups read a row that one of them writes.
+  // SSM_DELTA_NET and SSM_SCAN read the replayed rows from this half of `saved` (0 or 1) and save the guesses in the
+  // other half, because several workgroups read a row that one of them writes.
   uint32_t half;
   // If a page of the KV cache ends among the replayed tokens: after save_at tokens of the text, the state is also
   // stored in entry save_to. 0: it is not.

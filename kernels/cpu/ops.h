@@ -22,10 +22,11 @@ struct DeltaStep {
   float *state, *u, *y;
 };
 // Holds the arguments of one token of n channels in SSM_CONV1D (ssm_conv1d.cpp). All pointers are to the first channel.
-// The state has `taps` rows, which are `pitch` floats apart. The state is updated.
+// The state has `taps` rows, which are `pitch` floats apart. The state is updated. If bias is null, there is none.
 struct ConvStep {
-  const float *x, *w;
+  const float *x, *w, *bias;
   std::uint32_t width, taps, n, pitch;
+  push::ConvActivation act;
   float *state, *y;
 };
 
@@ -41,7 +42,7 @@ static inline __attribute__((always_inline)) float conv_channel(const ConvStep& 
     acc = __builtin_fmaf(w[i], i < step.taps ? state[i * pitch] : now, acc);
   for (std::uint32_t i = 0; i + 1 < step.taps; ++i) state[i * pitch] = state[(i + 1) * pitch];
   if (step.taps > 0) state[(step.taps - 1) * pitch] = now;
-  return acc;
+  return step.bias != nullptr ? acc + step.bias[ch] : acc;
 }
 
 // A kernel set may implement these row functions itself, with the same bits. The functions below that take a `set` use

@@ -1,14 +1,15 @@
 // This is the CPU reference kernel of the op SSM_CONV1D. It computes a causal depthwise convolution with `width` taps
-// over each channel, then silu. The state keeps the last width - 1 inputs.
-//   y[t][c] = silu(sum over i of w[c][i] * x[t - width + 1 + i][c]); the last tap is the token itself
+// over each channel, then adds the channel's bias if there is one, then applies act (push::ConvActivation: silu or
+// nothing). The state keeps the last width - 1 inputs.
+//   y[t][c] = act(sum over i of w[c][i] * x[t - width + 1 + i][c] + bias[c]); the last tap is the token itself
 // A token at position 0 begins with a state of zeros. Tokens of one slot are neighbours, in order of their positions. A
 // workgroup computes a tile of channels for all tokens.
 // Guesses (kernels/common/state_run.h): first, runs[slot].n_replayed saved rows go through the state. Then the slot's
 // first n_certain rows of x change it. The rows after them are guesses: they go through a copy of the state, and are
 // saved, row j behind the certain ones as saved[slot][j].
-// Shapes: x [n, c], conv_w [c, width], pos, slot [n], state [s, taps = width - 1, c] (oldest first), runs [slots, 5],
-//   saved [slots, k, c], y [n, c].
-// Order of sums: acc = w0 * x0, then fma tap by tap, oldest first; tokens in order (rule 8).
+// Shapes: x [n, c], conv_w [c, width], bias [c], pos, slot [n], state [s, taps = width - 1, c] (oldest first),
+//   runs [slots, 5], saved [slots, k, c], y [n, c].
+// Order of sums: acc = w0 * x0, then fma tap by tap, oldest first, then + bias; tokens in order (rule 8).
 #include <algorithm>
 
 #include "base/multiversion.h"
@@ -27,7 +28,10 @@ constexpr NameList kSymbols{"dim:n", "dim:c", "dim:k", "attr:taps"};
 constexpr std::uint32_t kTile = 256;
 
 ZRT_MULTIVERSION void conv_step(const ConvStep& step) {
-  for (std::uint32_t ch = 0; ch < step.n; ++ch) step.y[ch] = exact::silu(conv_channel(step, ch));
+  for (std::uint32_t ch = 0; ch < step.n; ++ch) {
+    const float sum = conv_channel(step, ch);
+    step.y[ch] = step.act == push::kConvSilu ? exact::silu(sum) : sum;
+  }
 }
 
 void run(const CpuArgs& args) {
@@ -35,7 +39,10 @@ void run(const CpuArgs& args) {
   const std::uint32_t n = args.dim(kSymbols["dim:n"]), channels = args.dim(kSymbols["dim:c"]);
   const std::uint32_t begin = args.wg[0] * kTile, width = std::min(channels, begin + kTile) - begin;
   const float *x = args.buffer<const float>(Operand::x) + begin,
-              *w = args.buffer<const float>(Operand::conv_w) + std::uint64_t{begin} * c.width;
+              *w = args.buffer<const float>(Operand::conv_w) + std::uint64_t{begin} * c.width,
+              *bias = args.buffer<const float>(Operand::bias);
+  if (bias != nullptr) bias += begin;
+  const auto act = static_cast<push::ConvActivation>(c.act);
   const auto *pos = args.buffer<const std::int32_t>(Operand::pos),
              *slots = args.buffer<const std::int32_t>(Operand::slot);
   float* y = args.buffer<float>(Operand::y) + begin;
@@ -58,7 +65,7 @@ void run(const CpuArgs& args) {
     if (pos[t] == 0)
       for (std::uint64_t i = 0; i < c.taps; ++i) std::fill_n(state + i * channels, width, 0.0f);
     for (std::uint32_t i = 0; i < of.n_replayed; ++i) {
-      step({saved(i), w, c.width, c.taps, width, channels, state, unused});
+      step({saved(i), w, bias, c.width, c.taps, width, channels, act, state, unused});
       if (static_cast<std::uint32_t>(pos[t]) - of.n_replayed + i + 1 == of.save_at)
         copy(state, channels, entry(of.save_to), channels);
     }
@@ -67,7 +74,7 @@ void run(const CpuArgs& args) {
       const float* row = x + std::uint64_t{t} * channels;
       if (i >= of.n_certain) std::copy_n(row, width, saved(i - of.n_certain));
       if (i == of.n_certain) copy(state, channels, guessed, kTile), state = guessed, pitch = kTile;
-      step({row, w, c.width, c.taps, width, pitch, state, y + std::uint64_t{t} * channels});
+      step({row, w, bias, c.width, c.taps, width, pitch, act, state, y + std::uint64_t{t} * channels});
     }
   }
 }

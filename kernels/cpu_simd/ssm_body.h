@@ -60,27 +60,28 @@ void delta_step(const cpu::DeltaStep& step) {
   }
 }
 
-// Computes 16 channels of a ConvStep.
-ZRT_SIMD void conv_lanes(const float* x, const float* w, const cpu::ConvStep& step, std::uint64_t pitch, float* state,
-                         float* y) {
-  const Floats now = load(x);
+// Computes channels [ch, ch + 16) of a ConvStep.
+ZRT_SIMD void conv_lanes(const cpu::ConvStep& step, std::uint32_t ch) {
+  const std::uint64_t pitch = step.pitch;
+  const float* w = step.w + std::uint64_t{ch} * step.width;
+  float* state = step.state + ch;
+  const Floats now = load(step.x + ch);
   const auto stride = static_cast<std::int32_t>(step.width);
   Floats acc = gather(w, stride) * (step.taps > 0 ? load(state) : now);
   for (std::uint32_t i = 1; i < step.width; ++i)
     acc = fma(gather(w + i, stride), i < step.taps ? load(state + i * pitch) : now, acc);
   for (std::uint32_t i = 0; i + 1 < step.taps; ++i) store(state + i * pitch, load(state + (i + 1) * pitch));
   if (step.taps > 0) store(state + (step.taps - 1) * pitch, now);
-  store(y, silu(acc));
+  if (step.bias != nullptr) acc = acc + load(step.bias + ch);
+  store(step.y + ch, step.act == push::kConvSilu ? silu(acc) : acc);
 }
 
 void conv_step(const cpu::ConvStep& step) {
-  const std::uint64_t pitch = step.pitch;
   std::uint32_t ch = 0;
-  for (; ch + kLanes <= step.n; ch += kLanes)
-    conv_lanes(step.x + ch, step.w + std::uint64_t{ch} * step.width, step, pitch, step.state + ch, step.y + ch);
+  for (; ch + kLanes <= step.n; ch += kLanes) conv_lanes(step, ch);
   for (; ch < step.n; ++ch) {
     float lane[kLanes] = {cpu::conv_channel(step, ch)};
-    store(lane, silu(load(lane)));
+    if (step.act == push::kConvSilu) store(lane, silu(load(lane)));
     step.y[ch] = lane[0];
   }
 }

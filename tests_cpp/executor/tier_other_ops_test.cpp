@@ -143,7 +143,8 @@ TEST_P(TierOtherOps, GuessesOfAConvolution) {
                  runs = declare(graph, "request.runs", kRequest, DType::kU32, {step.kSlots, kStateRunWords}),
                  saved = declare(graph, "state.saved", kState, DType::kF32, {step.kSlots, step.kSaved, channels}),
                  y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, channels});
-      auto& node = add_node(graph, ir::Op::SSM_CONV1D, {x, w, pos, slot, state, runs, saved}, {y, state, saved});
+      auto& node =
+          add_node(graph, ir::Op::SSM_CONV1D, {x, w, ir::kNoBuffer, pos, slot, state, runs, saved}, {y, state, saved});
       node.inplace = true;
       ir::set_attr(node, "width", width);
       ir::set_attr(node, "taps", width - 1);

@@ -28,6 +28,9 @@ void expect_binary(Op op, std::vector<Attr> attrs, double relative, Want&& want)
 TEST(Elementwise, Add) {
   expect_binary(Op::ADD, {}, 6e-8, [](double a, double b) { return a + b; });
 }
+TEST(Elementwise, Mul) {
+  expect_binary(Op::MUL, {}, 6e-8, [](double a, double b) { return a * b; });
+}
 TEST(Elementwise, GluSilu) {
   expect_binary(Op::GLU, {{"act", 0}}, 3e-7, [](double a, double b) { return silu(a) * b; });
 }
@@ -130,6 +133,22 @@ TEST(Elementwise, Gelu) {
   expect_rows_independent(c);
   c.outputs = {update(0)};
   EXPECT_EQ(run(c), fresh);
+}
+
+TEST(Elementwise, Relu2) {
+  Random random(8);
+  auto x = random.normal(3 * 65, 3.0);
+  x[0] = 0, x[1] = 1e18f, x[2] = -1e30f, x[3] = -0.0f;
+  std::vector<double> expected;
+  for (const float v : x) expected.push_back(v > 0 ? double(v) * v : 0);
+  Case c{Op::RELU2, {f32({kTokens, 65}, x)}, {{DType::kF32, {kTokens, 65}}}, {}, {3, 0}};
+  expect_near(run(c)[0], expected, 1e-30, 6e-8, "relu2");
+  expect_rows_independent(c);
+  const auto fresh = run(c);
+  c.outputs = {update(0)};
+  EXPECT_EQ(run(c), fresh);
+  c.inputs[0] = f32({kTokens, 65}, std::vector<float>(x.size(), NAN));
+  for (const float y : as<float>(run(c)[0])) EXPECT_TRUE(std::isnan(y));
 }
 
 TEST(Embed, WidensRowsOfEveryFormat) {

@@ -145,6 +145,7 @@ TEST(Inventory, PushConstantsAreTheAttributes) {
                                         {Op::SSM_CONV1D, sizeof(push::SsmConv1d)},
                                         {Op::SSM_DELTA_NET, sizeof(push::SsmDeltaNet)},
                                         {Op::SSM_GATED_NORM, sizeof(push::SsmGatedNorm)},
+                                        {Op::SSM_SCAN, sizeof(push::SsmScan)},
                                         {Op::RESIDUAL_RMS_NORM, sizeof(push::ResidualRmsNorm)},
                                         {Op::KV_WRITE_BATCHED, sizeof(push::KvWriteBatched)},
                                         {Op::LOAD_REQUEST_STATE, sizeof(push::RequestState)},

@@ -147,9 +147,9 @@ TEST(SsmGatedNorm, MatchesFloat64) {
     auto expected = norm(x, w, group, 1e-6f);
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] *= silu(z[i]);
     Case c{Op::SSM_GATED_NORM,
-           {f32({kTokens, 128}, x), f32({kTokens, 128}, z), f32({group}, w)},
+           {f32({kTokens, 128}, x), f32({kTokens, 128}, z), f32({1, group}, w)},
            {{DType::kF32, {kTokens, 128}}},
-           {{"eps", 1e-6f}, {"group", group}},
+           {{"eps", 1e-6f}, {"group", group}, {"gate_first", 0}},
            {2, 0}};
     const auto fresh = run(c);
     expect_near(fresh[0], expected, 1e-12, 2e-6, "group " + std::to_string(group));
@@ -157,6 +157,34 @@ TEST(SsmGatedNorm, MatchesFloat64) {
     c.outputs = {update(0)};
     EXPECT_EQ(run(c), fresh);
   }
+}
+
+// With gate_first it is the norm of gated rows. Each group may have its own weights.
+TEST(SsmGatedNorm, GatesBeforeTheNorm) {
+  Random random(7);
+  for (const std::uint32_t group : {1u, 32u, 128u})
+    for (const std::uint32_t w_groups : {1u, 128 / group})
+      for (const int gate_first : {0, 1}) {
+        const auto x = random.normal(256), z = random.normal(256, 3.0), w = random.normal(w_groups * group);
+        std::vector<float> gated = x;
+        if (gate_first == 1)
+          for (std::size_t i = 0; i < x.size(); ++i) gated[i] = float(x[i] * silu(z[i]));
+        auto expected = norm(gated, std::vector<float>(group, 1.0f), group, 1e-6f);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          expected[i] *= w[i % (w_groups * group)];
+          if (gate_first == 0) expected[i] *= silu(z[i]);
+        }
+        Case c{Op::SSM_GATED_NORM,
+               {f32({kTokens, 128}, x), f32({kTokens, 128}, z), f32({w_groups, group}, w)},
+               {{DType::kF32, {kTokens, 128}}},
+               {{"eps", 1e-6f}, {"group", group}, {"gate_first", gate_first}},
+               {2, 0}};
+        const auto fresh = run(c);
+        expect_near(fresh[0], expected, 1e-6, 4e-6, fmt::format("{} groups of {}", w_groups, group));
+        expect_rows_independent(c);
+        c.outputs = {update(0)};
+        EXPECT_EQ(run(c), fresh);
+      }
 }
 
 }  // namespace

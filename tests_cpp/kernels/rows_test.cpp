@@ -195,12 +195,15 @@ TEST_F(Recurrent, Conv1d) {
   for (const std::uint32_t channels : {1u, 15u, 16u, 17u, 255u, 256u, 257u, 300u})
     for (const std::uint32_t width : {1u, 2u, 3u, 4u, 5u})
       for (int kind = 0; kind < 7; ++kind) {
-        const push::SsmConv1d push{width, width - 1};
-        const auto x = row(2 * channels, kind), w = row(channels * width, kind == 6 ? 6 : 0),
+        const auto x = row(2 * channels, kind), w = row(channels * width, kind == 6 ? 6 : 0), bias = row(channels, 0),
                    state = row((width - 1) * channels, kind);
-        check("SSM_CONV1D", &push, {2, channels, 1, width - 1}, (channels + 255) / 256,
-              {x.data(), w.data(), pos_, slot_}, state, 2 * channels,
-              fmt::format("channels {} width {} kind {}", channels, width, kind));
+        for (const bool has_bias : {false, true})
+          for (const std::uint32_t act : {push::kConvSilu, push::kConvNone}) {
+            const push::SsmConv1d push{width, width - 1, act};
+            check("SSM_CONV1D", &push, {2, channels, 1, width - 1}, (channels + 255) / 256,
+                  {x.data(), w.data(), has_bias ? bias.data() : nullptr, pos_, slot_}, state, 2 * channels,
+                  fmt::format("channels {} width {} kind {} act {}", channels, width, kind, act));
+          }
       }
 }
 

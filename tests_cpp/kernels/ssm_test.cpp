@@ -2,8 +2,10 @@
 // starts anew at position 0.
 #include <numeric>
 #include <span>
+#include <tuple>
 
 #include "harness.h"
+#include "kernels/common/push.h"
 #include "kernels/common/state_run.h"
 
 namespace zinc_rt::kernel_test {
@@ -18,7 +20,7 @@ std::vector<Bytes> run_part(const Case& c, std::size_t first, std::size_t n, std
                             const Bytes& state) {
   Case part = c;
   for (Tensor& t : part.inputs) {
-    if (t.dims[0] != kTokens) continue;
+    if (t.absent || t.dims[0] != kTokens) continue;
     const std::size_t row = t.bytes.size() / c.dims.n_tokens;
     t.bytes = Bytes(t.bytes.begin() + std::ptrdiff_t(first * row), t.bytes.begin() + std::ptrdiff_t((first + n) * row));
   }
@@ -61,25 +63,31 @@ Tensor runs_tensor() {
 // Slot 0 goes on from position 5, slot 2 starts; slot 1 has no tokens.
 const Tokens kTwoSlots{{5, 6, 7, 8, 0, 1, 2}, {0, 0, 0, 0, 2, 2, 2}};
 
-Case conv(std::uint32_t channels, std::uint32_t width, const Tokens& tokens, Random& random) {
+Case conv(std::uint32_t channels, std::uint32_t width, const Tokens& tokens, Random& random, bool has_bias = false,
+          std::uint32_t act = push::kConvSilu) {
   const auto n = std::uint32_t(tokens.pos.size());
-  return {Op::SSM_CONV1D,
-          {f32({kTokens, channels}, random.normal(n * channels)),
-           f32({channels, width}, random.normal(channels * width)), i32({kTokens}, tokens.pos),
-           i32({kTokens}, tokens.slot), f32({4, width - 1, channels}, random.normal(4 * (width - 1) * channels)),
-           runs_tensor(), f32({kSlots, kSaved, channels}, random.normal(kSlots * kSaved * channels))},
-          {{DType::kF32, {kTokens, channels}}, update(4), update(6)},
-          {{"width", width}, {"taps", width - 1}},
-          {n, 0}};
+  return {
+      Op::SSM_CONV1D,
+      {f32({kTokens, channels}, random.normal(n * channels)), f32({channels, width}, random.normal(channels * width)),
+       has_bias ? f32({channels}, random.normal(channels)) : absent(), i32({kTokens}, tokens.pos),
+       i32({kTokens}, tokens.slot), f32({4, width - 1, channels}, random.normal(4 * (width - 1) * channels)),
+       runs_tensor(), f32({kSlots, kSaved, channels}, random.normal(kSlots * kSaved * channels))},
+      {{DType::kF32, {kTokens, channels}}, update(5), update(7)},
+      {{"width", width}, {"taps", width - 1}, {"act", act}},
+      {n, 0}};
 }
 
 TEST(SsmConv1d, MatchesFloat64) {
   for (const std::uint32_t channels : {1u, 255u, 256u, 257u})
-    for (const std::uint32_t width : {2u, 4u}) {
+    for (const auto& [width, has_bias, act] : {std::tuple{2u, false, push::kConvSilu},
+                                               {4u, false, push::kConvSilu},
+                                               {4u, true, push::kConvSilu},
+                                               {3u, false, push::kConvNone},
+                                               {3u, true, push::kConvNone}}) {
       Random random(channels + width);
-      const auto c = conv(channels, width, kTwoSlots, random);
+      const auto c = conv(channels, width, kTwoSlots, random, has_bias, act);
       const auto x = as<float>(c.inputs[0].bytes), w = as<float>(c.inputs[1].bytes),
-                 state = as<float>(c.inputs[4].bytes);
+                 bias = as<float>(c.inputs[2].bytes), state = as<float>(c.inputs[5].bytes);
       std::vector<std::vector<std::vector<double>>> line(3,
                                                          std::vector<std::vector<double>>(channels));  // inputs so far
       for (std::size_t s = 0; s < 3; ++s)
@@ -92,9 +100,9 @@ TEST(SsmConv1d, MatchesFloat64) {
           auto& history = line[std::size_t(kTwoSlots.slot[t])][ch];
           if (kTwoSlots.pos[t] == 0) history.assign(width - 1, 0.0);
           history.push_back(x[t * channels + ch]);
-          double acc = 0;
+          double acc = has_bias ? bias[ch] : 0;
           for (std::size_t i = 0; i < width; ++i) acc += w[ch * width + i] * history[history.size() - width + i];
-          expected.push_back(silu(acc));
+          expected.push_back(act == push::kConvSilu ? silu(acc) : acc);
         }
       const auto got = run(c);
       expect_near(got[0], expected, 2e-6, 2e-6, "conv");
@@ -104,7 +112,7 @@ TEST(SsmConv1d, MatchesFloat64) {
           for (std::size_t ch = 0; ch < channels; ++ch)
             EXPECT_EQ(next[(s * (width - 1) + i) * channels + ch],
                       float(line[s][ch][line[s][ch].size() - (width - 1) + i]));
-      expect_parts_give_the_whole(c, 4);
+      expect_parts_give_the_whole(c, 5);
     }
 }
 
@@ -210,6 +218,62 @@ TEST(SsmDeltaNet, MatchesFloat64) {
   }
 }
 
+struct ScanShape {
+  std::uint32_t n_heads = 4, n_groups = 2, head_dim = 8, state_dim = 16;
+  std::uint32_t columns() const { return n_heads * head_dim + 2 * n_groups * state_dim; }
+};
+constexpr ScanShape kScanShapes[] = {{}, {1, 1, 1, 1}, {6, 3, 17, 5}, {8, 1, 32, 64}, {3, 3, 33, 128}};
+
+Case scan(const ScanShape& s, const Tokens& tokens, Random& random) {
+  const auto n = std::uint32_t(tokens.pos.size());
+  std::vector<float> a = random.normal(s.n_heads);
+  for (float& v : a) v = -std::abs(v);
+  const std::uint32_t state = s.n_heads * s.state_dim * s.head_dim, saved = s.columns() + s.n_heads;
+  return {Op::SSM_SCAN,
+          {f32({kTokens, s.columns()}, random.normal(n * s.columns())),
+           f32({kTokens, s.n_heads}, random.normal(n * s.n_heads)), f32({s.n_heads, 1}, a),
+           f32({s.n_heads}, random.normal(s.n_heads)), f32({s.n_heads, 1}, random.normal(s.n_heads)),
+           i32({kTokens}, tokens.pos), i32({kTokens}, tokens.slot),
+           f32({4, s.n_heads, s.state_dim, s.head_dim}, random.normal(4 * state)), runs_tensor(),
+           f32({kSlots, 2, kSaved, saved}, random.normal(kSlots * 2 * kSaved * saved))},
+          {{DType::kF32, {kTokens, s.n_heads * s.head_dim}}, update(7), update(9)},
+          {{"n_heads", s.n_heads}, {"n_groups", s.n_groups}, {"head_dim", s.head_dim}, {"state_dim", s.state_dim}},
+          {n, 0}};
+}
+
+TEST(SsmScan, MatchesFloat64) {
+  for (const ScanShape& s : kScanShapes) {
+    Random random(s.state_dim);
+    const auto c = scan(s, kTwoSlots, random);
+    const auto x = as<float>(c.inputs[0].bytes), dt = as<float>(c.inputs[1].bytes), a = as<float>(c.inputs[2].bytes),
+               bias = as<float>(c.inputs[3].bytes), d = as<float>(c.inputs[4].bytes),
+               initial = as<float>(c.inputs[7].bytes);
+    std::vector<double> state(initial.begin(), initial.end()), expected;
+    for (std::size_t t = 0; t < kTwoSlots.pos.size(); ++t)
+      for (std::size_t h = 0; h < s.n_heads; ++h) {
+        const float* row = &x[t * s.columns()];
+        const float* b = row + s.n_heads * s.head_dim + h / (s.n_heads / s.n_groups) * s.state_dim;
+        double* S = &state[(std::size_t(kTwoSlots.slot[t]) * s.n_heads + h) * s.state_dim * s.head_dim];
+        if (kTwoSlots.pos[t] == 0) std::fill_n(S, s.state_dim * s.head_dim, 0.0);
+        const double step = std::log1p(std::exp(double(dt[t * s.n_heads + h]) + bias[h]));
+        for (std::size_t i = 0; i < s.head_dim; ++i) {
+          const double value = row[h * s.head_dim + i];
+          double y = d[h] * value;
+          for (std::size_t j = 0; j < s.state_dim; ++j) {
+            double& cell = S[j * s.head_dim + i];
+            cell = cell * std::exp(step * a[h]) + b[j] * step * value;
+            y += b[s.n_groups * s.state_dim + j] * cell;
+          }
+          expected.push_back(y);
+        }
+      }
+    const auto got = run(c);
+    expect_near(got[0], expected, 1e-5, 5e-6, "scan");
+    expect_near(got[1], state, 5e-6, 5e-6, "state");
+    expect_parts_give_the_whole(c, 7);
+  }
+}
+
 TEST(SsmDeltaNet, PositionZeroForgetsAnyState) {
   Random random(9);
   const Shape s;
@@ -217,9 +281,13 @@ TEST(SsmDeltaNet, PositionZeroForgetsAnyState) {
   const auto first = run(c);
   c.inputs[7].bytes.assign(c.inputs[7].bytes.size(), std::byte{0xff});  // NaN
   EXPECT_EQ(run(c)[0], first[0]);
+  auto recurrence = scan({}, {{0, 1, 2}, {1, 1, 1}}, random);
+  const auto scanned = run(recurrence)[0];
+  recurrence.inputs[7].bytes.assign(recurrence.inputs[7].bytes.size(), std::byte{0xff});
+  EXPECT_EQ(run(recurrence)[0], scanned);
   auto convolution = conv(40, 4, {{0, 1}, {1, 1}}, random);
   const auto y = run(convolution)[0];
-  convolution.inputs[4].bytes.assign(convolution.inputs[4].bytes.size(), std::byte{0xff});
+  convolution.inputs[5].bytes.assign(convolution.inputs[5].bytes.size(), std::byte{0xff});
   EXPECT_EQ(run(convolution)[0], y);
 }
 
@@ -235,7 +303,7 @@ Bytes step(const Case& c, std::size_t state_input, const std::vector<std::size_t
   part.dims.n_tokens = std::uint32_t(rows.size());
   for (std::size_t i = 0; i < part.inputs.size(); ++i) {
     Tensor& t = part.inputs[i];
-    if (t.dims[0] != kTokens) continue;
+    if (t.absent || t.dims[0] != kTokens) continue;
     const std::size_t row = t.bytes.size() / c.dims.n_tokens;
     Bytes chosen;
     for (const std::size_t r : rows)
@@ -303,8 +371,16 @@ TEST(SsmConv1d, GuessesAreReplayed) {
   for (const std::uint32_t channels : {1u, 255u, 257u})
     for (const std::uint32_t width : {2u, 3u, 4u, 6u}) {
       Random random(channels * width);
-      expect_guesses_are_replayed(conv(channels, width, kTwoSlots, random), 4);
+      expect_guesses_are_replayed(conv(channels, width, kTwoSlots, random), 5);
+      expect_guesses_are_replayed(conv(channels, width, kTwoSlots, random, true, push::kConvNone), 5);
     }
+}
+
+TEST(SsmScan, GuessesAreReplayed) {
+  for (const ScanShape& s : kScanShapes) {
+    Random random(s.head_dim);
+    expect_guesses_are_replayed(scan(s, kTwoSlots, random), 7);
+  }
 }
 
 TEST(SsmDeltaNet, GuessesAreReplayed) {

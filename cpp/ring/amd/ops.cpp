@@ -29,7 +29,7 @@ static_assert(kBeginsWith<rdna::symbol::Attention, amd_symbol::FlashAttn> &&
               kBeginsWith<rdna::symbol::Quantize, op_symbol::Quantize> &&
               kBeginsWith<rdna::symbol::Embed, amd_symbol::Embed> && kBeginsWith<rdna::symbol::Rope, op_symbol::Rope> &&
               kBeginsWith<op_symbol::GateTopk, rdna::symbol::GateTopk> &&
-              kBeginsWith<rdna::symbol::SsmConv1d, op_symbol::SsmConv1d> &&
+              kBeginsWith<op_symbol::SsmConv1d, rdna::symbol::SsmConv1d> &&
               kBeginsWith<amd_symbol::SsmDeltaNet, rdna::symbol::SsmDeltaNet> &&
               kBeginsWith<rdna::symbol::PoolMean, op_symbol::PoolMean> &&
               kBeginsWith<rdna::symbol::GatherRows, op_symbol::GatherRows> &&
@@ -75,6 +75,10 @@ std::span<const AmdOp> amd_ops() {
   using gpu::symbols_of;
   static const std::vector<gpu::OpRow::Limit> of_heads{{amd_symbol::FlashAttn::attr_v_head_dim, rdna::kMostValues},
                                                        {amd_symbol::FlashAttn::attr_head_dim, rdna::kMostRotated}};
+  // The kernels have no bias and no other activation than silu, and norm before they gate, with one group's weights.
+  using op_symbol::GatedNorm, op_symbol::SsmConv1d;
+  static const std::vector<gpu::OpRow::Limit> of_conv1d{{SsmConv1d::biases, 0}, {SsmConv1d::attr_act, push::kConvSilu}},
+      of_gated_norm{{GatedNorm::w_groups, 1}, {GatedNorm::attr_gate_first, 0}};
   static const std::vector<AmdOp> ops{
       {{Op::EMBED, symbols_of<amd_symbol::Embed>(), {{"n"}}, Keys::kWeights, kRow}, own},
       {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
@@ -96,7 +100,7 @@ std::span<const AmdOp> amd_ops() {
       {{Op::MOE_SWIGLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone, kRow}, own},
       {{Op::MOE_DOWN_ACC, symbols_of<op_symbol::MoeDownAcc>(), {{"n"}}, Keys::kWeights}, plan_moe_down_acc},
       {{Op::SHARED_EXPERT, symbols_of<op_symbol::SharedExpert>(), {{"n"}}, Keys::kWeights}, plan_shared_expert},
-      {{Op::SSM_CONV1D, symbols_of<op_symbol::SsmConv1d>(), {{"c", kRow}, {"n"}}, Keys::kNone, kRow}, own},
+      {{Op::SSM_CONV1D, symbols_of<SsmConv1d>(), {{"c", kRow}, {"n"}}, Keys::kNone, kRow, of_conv1d}, own},
       {{Op::SSM_DELTA_NET,
         symbols_of<amd_symbol::SsmDeltaNet>(),
         {{"n_v_heads"}, {"v_dim", kWave}, {"n"}},
@@ -104,7 +108,7 @@ std::span<const AmdOp> amd_ops() {
         kWave,
         {{amd_symbol::SsmDeltaNet::attr_k_dim, rdna::kMostStateRows}}},
        own},
-      {{Op::SSM_GATED_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::SSM_GATED_NORM, symbols_of<GatedNorm>(), {{"n"}}, Keys::kNone, 0, of_gated_norm}, plan_norm},
       {{Op::RESIDUAL_RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
       {{Op::LM_HEAD, symbols_of<op_symbol::LmHead>(), {{"n"}}, Keys::kWeights}, plan_linear_op},
       {{Op::ARGMAX, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone, kWave}, own},

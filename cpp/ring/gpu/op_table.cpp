@@ -37,7 +37,7 @@ bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name) {
 Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file) {
   ZRT_TRY(auto slots, kernel::read_slots(kernels.tier, file, ir::rule(row.op), row.symbols));
   for (const OpRow::Limit& limit : row.limits)
-    if (slots.symbols[limit.symbol] > limit.most)
+    if (slots.symbols[limit.symbol] > limit.most && slots.symbols[limit.symbol] != kernel::kAbsent)
       return fail(StatusCode::kUnavailable, "[{}] {} with {} = {}, its kernel goes to {}", kernels.tier, file.name,
                   row.symbols[limit.symbol], slots.symbols[limit.symbol], limit.most);
   return slots;

@@ -38,7 +38,7 @@ struct OpRow {
   std::uint32_t threads = 0;
   struct Limit {
     std::size_t symbol;
-    std::uint32_t most;  // the largest value that the kernels support
+    std::uint32_t most;  // the largest value that the kernels support; 0: none, if an absent operand has the symbol
   };
   std::vector<Limit> limits = {};
 };

@@ -15,7 +15,7 @@
 namespace zinc_rt::ring::gpu {
 
 namespace op_symbol {
-ZRT_NAMES(Norm, d)  // used by RMS_NORM, SSM_GATED_NORM, RESIDUAL_RMS_NORM, LAYER_NORM
+ZRT_NAMES(Norm, d)  // used by RMS_NORM, RESIDUAL_RMS_NORM, LAYER_NORM; SSM_GATED_NORM has GatedNorm
 ZRT_NAMES(Qkv, d, nq, nk, nv, dtype_q_w, dtype_k_w, dtype_v_w)
 ZRT_NAMES(GateUp, d, f, dtype_gate_w, dtype_up_w)
 ZRT_NAMES(Rope, d, p)
@@ -29,7 +29,8 @@ ZRT_NAMES(MoeDownAcc, f, e, d, k, dtype_down_w, dtype_x, pitch_down_w)
 ZRT_NAMES(MoeSum, d, k, e)
 ZRT_NAMES(MoeAddBias, k, e, f)
 ZRT_NAMES(SharedExpert, d, f, dtype_gate_w, dtype_up_w, dtype_down_w)
-ZRT_NAMES(SsmConv1d, c, n, k)
+ZRT_NAMES(SsmConv1d, c, n, k, biases, attr_act)
+ZRT_NAMES(GatedNorm, d, w_groups, attr_gate_first)
 ZRT_NAMES(Linear, k, m, dtype_w, dtype_x)
 ZRT_NAMES(LmHead, d, v, dtype_w, dtype_x)
 ZRT_NAMES(MatmulQ4K, k, m)
@@ -43,6 +44,8 @@ ZRT_NAMES(Logits, v)  // used by ARGMAX, SAMPLE, LOGPROBS
 ZRT_NAMES(VerifyK, k, v)
 ZRT_NAMES(StreamOut, n, entries)
 
+// Plans of norms read GatedNorm by the names of Norm.
+static_assert(operand::is_same_place(Norm::d, GatedNorm::d));
 // LM_HEAD is planned by the names of LINEAR, so their symbols must have the same positions.
 static_assert(operand::is_same_place(Linear::k, LmHead::d) && operand::is_same_place(Linear::m, LmHead::v) &&
               operand::is_same_place(Linear::dtype_w, LmHead::dtype_w) &&

@@ -202,6 +202,10 @@ void plan_glu_quantize(Planner& p, const OpCall& c, const gpu::Glu<Place>& glu, 
 
 std::span<const CudaOp> cuda_ops() {
   using gpu::symbols_of;
+  using op_symbol::GatedNorm, op_symbol::SsmConv1d;
+  // The kernels have no bias and no other activation than silu, and norm before they gate, with one group's weights.
+  const std::vector<gpu::OpRow::Limit> of_conv1d{{SsmConv1d::biases, 0}, {SsmConv1d::attr_act, push::kConvSilu}},
+      of_gated_norm{{GatedNorm::w_groups, 1}, {GatedNorm::attr_gate_first, 0}};
   static const std::vector<CudaOp> ops{
       {{Op::EMBED, symbols_of<cuda_symbol::Embed>(), {{"n"}}, Keys::kWeights}, embed},
       {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
@@ -216,9 +220,9 @@ std::span<const CudaOp> cuda_ops() {
       {{Op::MOE_SWIGLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone}, wide},
       {{Op::MOE_DOWN_ACC, symbols_of<op_symbol::MoeDownAcc>(), {{"n"}}, Keys::kWeights}, plan_moe_down_acc},
       {{Op::SHARED_EXPERT, symbols_of<op_symbol::SharedExpert>(), {{"n"}}, Keys::kWeights}, plan_shared_expert},
-      {{Op::SSM_CONV1D, symbols_of<op_symbol::SsmConv1d>(), {}, Keys::kNone}, conv1d},
+      {{Op::SSM_CONV1D, symbols_of<SsmConv1d>(), {}, Keys::kNone, 0, of_conv1d}, conv1d},
       {{Op::SSM_DELTA_NET, symbols_of<cuda_symbol::SsmDeltaNet>(), {}, Keys::kNone}, delta_net},
-      {{Op::SSM_GATED_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::SSM_GATED_NORM, symbols_of<GatedNorm>(), {{"n"}}, Keys::kNone, 0, of_gated_norm}, plan_norm},
       {{Op::RESIDUAL_RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
       {{Op::LM_HEAD, symbols_of<op_symbol::LmHead>(), {{"n"}}, Keys::kWeights}, linear},
       {{Op::ARGMAX, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, row<1024>},
