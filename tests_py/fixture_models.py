@@ -13,15 +13,7 @@ FAMILIES = SHARED / "families"
 # Models of that set which are refused so far. Who adds a family or a format deletes its line;
 # test_fixtures.py::test_models_that_do_not_run_yet_are_refused fails until then.
 NOT_YET = {
-    "granite_h",
-    "granite_h_moe",
-    "lfm2",
-    "lfm2_moe",
     "llama4",
-    "nemotron_h",
-    "nemotron_h_latent",
-    "nemotron_h_moe",
-    "nemotron_h_moe_k",
 }
 # The same words as in tests_cpp/fixtures.h, since the test command counts equal reasons.
 NO_SHARED = "no reference fixtures in ../shared/fixtures"

@@ -20,9 +20,9 @@ BufferId embed_tokens(Builder& b, float scale) {
   return b.embed("hidden", b.token_ids(), table, scale);
 }
 
-void output_head(Builder& b, BufferId hidden, float logit_scale) {
+void output_head(Builder& b, BufferId hidden, float logit_scale, const std::string& norm_tensor) {
   const auto& c = b.config();
-  const BufferId norm = b.weight("output_norm_weight", "output_norm.weight", {c.model_dim});
+  const BufferId norm = b.weight("output_norm_weight", norm_tensor, {c.model_dim});
   if (!c.is_causal)
     b.refuse(fmt::format("key {}.attention.causal is false, and this family's attention is causal", c.architecture));
   if (b.options().pooling == Pooling::kCls)
@@ -147,6 +147,11 @@ BufferId self_attention(Builder& b, BufferId x, const AttentionShape& s, const R
   return project(b, "attn_out", "attn.output", attend(b, qkv, s, rope), "attn_output", b.config().model_dim);
 }
 
+BufferId relu2_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim) {
+  const BufferId up = project(b, "up", "ffn.up", x, "ffn_up", ffn_dim);
+  return project(b, "ffn_out", "ffn.down", b.relu2(b.at_layer("relu2"), up), "ffn_down", b.width(x));
+}
+
 BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act) {
   const std::uint64_t d = b.width(x);
   BufferId gate, up;
@@ -180,10 +185,10 @@ std::optional<std::uint32_t> gating_of(ExpertGating gating) {
 
 BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act, const RouterDefaults& defaults) {
   const auto& c = b.config();
-  const std::uint64_t d = c.model_dim, e = c.n_experts, f = c.expert_ffn_dim;
+  const std::uint64_t d = b.width(x), e = c.n_experts, f = c.expert_ffn_dim;
   const bool is_of_chosen = c.expert_gating == ExpertGating::kSoftmaxOfChosen;
   const auto routing = b.moe_gate_topk(
-      router_input, {.weight = b.layer_weight("moe.router_weight", "ffn_gate_inp.weight", {e, d}),
+      router_input, {.weight = b.layer_weight("moe.router_weight", "ffn_gate_inp.weight", {e, b.width(router_input)}),
                      .bias = b.optional_layer_weight("moe.router_bias", "ffn_gate_inp.bias", {e}),
                      .choice_bias = b.optional_layer_weight("moe.choice_bias", "exp_probs_b.bias", {e}),
                      .n_used = c.n_experts_used,
@@ -197,7 +202,8 @@ BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t ac
       return b.layer_weight_rows(name, "ffn_gate_up_exps.weight", first, 2 * f, {e, f, d});
     return b.layer_weight(name, tensor, {e, f, d});
   };
-  const BufferId gate_w = matrix("moe.gate_weight", "ffn_gate_exps.weight", 0),
+  const bool has_gate = b.layer_has("ffn_gate_exps.weight") || b.layer_has("ffn_gate_up_exps.weight");
+  const BufferId gate_w = has_gate ? matrix("moe.gate_weight", "ffn_gate_exps.weight", 0) : ir::kNoBuffer,
                  up_w = matrix("moe.up_weight", "ffn_up_exps.weight", f);
   const auto add_bias = [&](BufferId y, std::string_view name, std::string_view tensor, std::uint64_t width) {
     const BufferId bias = b.optional_layer_weight(name, tensor, {e, width});
@@ -210,14 +216,15 @@ BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t ac
     if (scale != ir::kNoBuffer) b.moe_scale_into(y, routing.ids, scale);
     return y;
   };
-  const BufferId gate = product("expert_gate", gate_w, "moe.gate", "ffn_gate_exps"),
+  const BufferId gate = has_gate ? product("expert_gate", gate_w, "moe.gate", "ffn_gate_exps") : ir::kNoBuffer,
                  up = product("expert_up", up_w, "moe.up", "ffn_up_exps");
-  add_bias(gate, "moe.gate_bias", "ffn_gate_exps.bias", f);
+  if (has_gate) add_bias(gate, "moe.gate_bias", "ffn_gate_exps.bias", f);
   add_bias(up, "moe.up_bias", "ffn_up_exps.bias", f);
-  const BufferId glu = b.moe_glu(b.at_layer("expert_glu"), gate, up, act);
+  const BufferId inner =
+      has_gate ? b.moe_glu(b.at_layer("expert_glu"), gate, up, act) : b.relu2(b.at_layer("expert_relu2"), up);
   const BufferId down =
-      b.moe_linear(b.at_layer("expert_down"), glu, b.layer_weight("moe.down_weight", "ffn_down_exps.weight", {e, d, f}),
-                   routing.ids, c.n_experts_used);
+      b.moe_linear(b.at_layer("expert_down"), inner,
+                   b.layer_weight("moe.down_weight", "ffn_down_exps.weight", {e, d, f}), routing.ids, c.n_experts_used);
   BufferId down_scale = layer_scale(b, "moe.down", "ffn_down_exps", e);
   // MOE_SUM would multiply the bias, too.
   if (down_scale != ir::kNoBuffer && b.layer_has("ffn_down_exps.bias")) {
@@ -231,6 +238,11 @@ BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t ac
 void add_shared_expert(Builder& b, BufferId x, BufferId hidden, std::uint32_t act) {
   const std::uint64_t d = b.config().model_dim, f = b.layer_rows("ffn_up_shexp.weight");
   if (f == 0) return;
+  if (!b.layer_has("ffn_gate_shexp.weight")) {
+    const BufferId up = project(b, "shared_up", "moe.shared_up", x, "ffn_up_shexp", f);
+    const BufferId inner = b.relu2(b.at_layer("shared_relu2"), up);
+    return b.add_into(hidden, project(b, "shared_out", "moe.shared_down", inner, "ffn_down_shexp", d));
+  }
   b.shared_expert(x, b.layer_weight("moe.shared_gate_weight", "ffn_gate_shexp.weight", {f, d}),
                   b.layer_weight("moe.shared_up_weight", "ffn_up_shexp.weight", {f, d}),
                   b.layer_weight("moe.shared_down_weight", "ffn_down_shexp.weight", {d, f}),

@@ -16,8 +16,9 @@ std::vector<std::string> mtp_blocks(const ModelConfig& config);
 // Adds the lookup of the token embeddings in model.embed_table. Returns the residual stream, act.hidden.
 BufferId embed_tokens(Builder& b, float scale);
 // Adds the final norm, the output matrix, the scale of the logits, and sampling. The output matrix is the embedding
-// table if the file has no output matrix.
-void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
+// table if the file has no output matrix. norm_tensor is the name of the final norm's weight.
+void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f,
+                 const std::string& norm_tensor = "output_norm.weight");
 
 // Adds the family's norm (Builder::row_norm) over whole rows of x, with the layer's tensor `tensor`.weight.
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
@@ -88,6 +89,8 @@ BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape);
 // Adds complete self-attention, with per-head norms of q and k if the layer has them. Returns [tokens, model_dim].
 BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope);
 
+// Returns down(relu2(up(x))) with the layer's feed-forward tensors, in families without a gate.
+BufferId relu2_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim);
 // Returns down(act(gate(x)) * up(x)) with the layer's feed-forward tensors. gate and up may be the two halves of one
 // tensor ffn_up.
 BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act);
@@ -99,11 +102,13 @@ struct RouterDefaults {
 // Adds a mixture of experts and returns the weighted sum of the chosen experts' outputs. The router (ffn_gate_inp)
 // reads `router_input`, the experts read x. The experts' gate and up matrices may be the two halves of one tensor
 // ffn_gate_up_exps. If the layer has scales of these tensors (layer_scale()), each product is multiplied by its
-// expert's value. The router's and the experts' matrices may have biases, and exp_probs_b.bias is added to likelihoods when
-// experts are chosen.
+// expert's value. The router's and the experts' matrices may have biases, and exp_probs_b.bias is added to likelihoods
+// when experts are chosen. If the layer has no gate matrices, an expert computes down(relu2(up(x))) and act is not
+// read. x may be narrower than `router_input`.
 BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act, const RouterDefaults& router = {});
 // Adds to `hidden` the output of the expert that every token uses, if the layer has one (the tensors ffn_*_shexp). With
-// ffn_gate_inp_shexp the output is multiplied by the sigmoid of a gate.
+// ffn_gate_inp_shexp the output is multiplied by the sigmoid of a gate. Without ffn_gate_shexp it computes
+// down(relu2(up(x))) and act is not read.
 void add_shared_expert(Builder& b, BufferId x, BufferId hidden, std::uint32_t act);
 // As dense_ffn or experts and add_shared_expert, whichever the layer has. Adds the outputs to `hidden`.
 void add_feed_forward(Builder& b, BufferId x, BufferId hidden, std::uint32_t layer, const RouterDefaults& router = {});

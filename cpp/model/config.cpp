@@ -69,8 +69,10 @@ constexpr CountRow kCounts[] = {
     {&ModelConfig::n_expert_groups, ".expert_group_count", 0, kMaxExperts, 1},
     {&ModelConfig::n_expert_groups_used, ".expert_group_used_count", 0, kMaxExperts, 1},
     {&ModelConfig::shared_expert_ffn_dim, ".expert_shared_feed_forward_length", 0, kMaxDim, 0},
+    {&ModelConfig::expert_latent_dim, ".moe_latent_size", 0, kMaxDim, 0},
     {&ModelConfig::full_attention_interval, ".full_attention_interval", 0, kMaxLayers, 0},
     {&ModelConfig::ssm_conv_width, ".ssm.conv_kernel", 0, 256, 0},
+    {&ModelConfig::short_conv_width, ".shortconv.l_cache", 0, 256, 0},
     {&ModelConfig::ssm_k_heads, ".ssm.group_count", 0, kMaxHeads, 0},
     {&ModelConfig::ssm_v_heads, ".ssm.time_step_rank", 0, kMaxHeads, 0},
     {&ModelConfig::ssm_k_dim, ".ssm.state_size", 0, kMaxHeadDim, 0},
@@ -273,6 +275,9 @@ class ConfigReader {
     ZRT_CHECK_OK(check(".rope.dimension_count", config_.rope_dim, config_.head_dim));
     ZRT_CHECK_OK(check(".rope.dimension_count_swa", config_.sliding_rope_dim, config_.sliding_head_dim));
     if (config_.rope_original_context == 0) config_.rope_original_context = config_.context_length;
+    if (config_.architecture == "granitehybrid") {
+      ZRT_TRY(config_.has_rope, metadata_.get_bool_or(full(".rope.scaling.finetuned"), true));
+    }
     // Some files store 0 to say that nothing is scaled, so 0 is read as a factor of 1.
     for (double* scale : {&config_.rope_scaling_factor, &config_.expert_weights_scale, &config_.embedding_scale,
                           &config_.residual_scale})

@@ -72,6 +72,8 @@ struct ModelConfig {
   double rope_yarn_beta_fast = 32, rope_yarn_beta_slow = 1;
   // By how much of YaRN's factor of cos and sin these are divided again: 0 for nothing, 1 for all of it.
   double rope_yarn_log_multiplier = 0;
+  // Whether positions are encoded at all; false in most hybrids of Granite 4.
+  bool has_rope = true;
   // Queries are multiplied by 1 + temperature_scale * ln(1 + floor(position / rope_original_context)).
   double temperature_scale = 0;
 
@@ -87,11 +89,14 @@ struct ModelConfig {
   ExpertGating expert_gating = ExpertGating::kNone;
   std::optional<bool> expert_weights_norm;  // whether the chosen experts' weights are divided by their sum
   std::uint32_t n_expert_groups = 1, n_expert_groups_used = 1;
+  std::uint32_t expert_latent_dim = 0;  // width of the rows that experts read and write; 0 means model_dim
 
-  // The following members describe recurrent layers (gated delta net, as in Qwen3-Next).
+  // The following members describe recurrent layers: the gated delta net (as in Qwen3-Next), Mamba 2, whose heads are
+  // ssm_v_heads in ssm_k_heads groups with states of ssm_k_dim rows, and short convolutions (LFM2).
   std::vector<bool> is_recurrent;  // one flag per layer; empty if the file has no such list
   std::uint32_t full_attention_interval = 0;
   std::uint32_t ssm_conv_width = 0;
+  std::uint32_t short_conv_width = 0;  // taps of a short convolution
   std::uint32_t ssm_k_heads = 0, ssm_v_heads = 0;
   std::uint32_t ssm_k_dim = 0;
   std::uint32_t ssm_inner_dim = 0;  // ssm_v_heads times the size of one value head

@@ -100,13 +100,20 @@ bool is_reordered(const ModelConfig& c, const Value& value) {
 using Set = std::span<const std::string_view>;
 constexpr std::string_view kEncoders[] = {"bert", "nomic-bert"};
 constexpr std::string_view kHybrids[] = {"qwen35", "qwen35moe", "qwen3next"};
-constexpr std::string_view kExperts[] = {"qwen3",         "qwen3moe",    "qwen35",     "qwen35moe", "qwen3next",
-                                         "gemma4",        "gpt-oss",     "glm4moe",    "ernie4_5",  "ernie4_5-moe",
-                                         "hunyuan-dense", "hunyuan-moe", "minimax-m2", "deepseek2", "mistral4"};
-constexpr std::string_view kSharedExperts[] = {"qwen35",       "qwen35moe",   "qwen3next", "glm4moe",
-                                               "ernie4_5-moe", "hunyuan-moe", "deepseek2", "mistral4"};
+// Those whose recurrent layers the keys .ssm. describe.
+constexpr std::string_view kStateSpaces[] = {"qwen35",        "qwen35moe",  "qwen3next",
+                                             "granitehybrid", "nemotron_h", "nemotron_h_moe"};
+constexpr std::string_view kShortConvolutions[] = {"lfm2", "lfm2moe"};
+constexpr std::string_view kExperts[] = {"qwen3",         "qwen3moe",      "qwen35",        "qwen35moe", "qwen3next",
+                                         "gemma4",        "gpt-oss",       "glm4moe",       "ernie4_5",  "ernie4_5-moe",
+                                         "hunyuan-dense", "hunyuan-moe",   "minimax-m2",    "deepseek2", "mistral4",
+                                         "lfm2moe",       "granitehybrid", "nemotron_h_moe"};
+constexpr std::string_view kSharedExperts[] = {"qwen35",        "qwen35moe",     "qwen3next", "glm4moe",
+                                               "ernie4_5-moe",  "hunyuan-moe",   "deepseek2", "mistral4",
+                                               "granitehybrid", "nemotron_h_moe"};
+constexpr std::string_view kLatentExperts[] = {"nemotron_h_moe"};
 // The layers without experts have other tensors, by which they are told apart.
-constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe", "deepseek2", "mistral4"};
+constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe", "deepseek2", "mistral4", "lfm2moe"};
 constexpr std::string_view kLatent[] = {"deepseek2", "mistral4"};
 constexpr std::string_view kLogMultiplier[] = {"mistral3", "deepseek2", "mistral4"};
 constexpr std::string_view kTemperature[] = {"mistral3", "mistral4"};
@@ -114,9 +121,10 @@ constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4",
 constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
-constexpr std::string_view kGranite[] = {"granite"};
-constexpr std::string_view kScaledLogits[] = {"granite", "cohere2", "muse-glimmer"};
-constexpr std::string_view kScaledEmbeddings[] = {"llama", "granite"};
+constexpr std::string_view kGranite[] = {"granite", "granitehybrid"};
+constexpr std::string_view kRopeSwitch[] = {"granitehybrid"};
+constexpr std::string_view kScaledLogits[] = {"granite", "granitehybrid", "cohere2", "muse-glimmer"};
+constexpr std::string_view kScaledEmbeddings[] = {"llama", "granite", "granitehybrid"};
 constexpr Set kNone{};
 
 struct KeyRow {
@@ -169,7 +177,7 @@ constexpr KeyRow kKeys[] = {
     by_all_but(kBert, ".rope.scaling.attn_factor", never),
     by_all_but(kBert, ".rope.scaling.yarn_beta_fast", never),
     by_all_but(kBert, ".rope.scaling.yarn_beta_slow", never),
-    by_none(".rope.scaling.finetuned", is_no_switch),
+    by(kRopeSwitch, ".rope.scaling.finetuned", is_no_switch),
     by_none(".rope.scaling.yarn_ext_factor", is_usual_mix),
     by_none(".rope.scaling.extrapolation_factor", is_usual_mix),
     by_none(".rope.scaling.yarn_attn_factor", is_known_factor),
@@ -192,12 +200,13 @@ constexpr KeyRow kKeys[] = {
 
     by(kHybrids, ".attention.recurrent_layers", none_is_recurrent),
     by(kHybrids, ".full_attention_interval", is_one_of<0, 1>),
-    by(kHybrids, ".ssm.conv_kernel", is_one_of<0>),
-    by(kHybrids, ".ssm.group_count", is_one_of<0>),
-    by(kHybrids, ".ssm.time_step_rank", is_one_of<0>),
-    by(kHybrids, ".ssm.state_size", is_one_of<0>),
-    by(kHybrids, ".ssm.inner_size", is_one_of<0>),
+    by(kStateSpaces, ".ssm.conv_kernel", is_one_of<0>),
+    by(kStateSpaces, ".ssm.group_count", is_one_of<0>),
+    by(kStateSpaces, ".ssm.time_step_rank", is_one_of<0>),
+    by(kStateSpaces, ".ssm.state_size", is_one_of<0>),
+    by(kStateSpaces, ".ssm.inner_size", is_one_of<0>),
     by_none(".ssm.v_head_reordered", is_reordered),
+    by(kShortConvolutions, ".shortconv.l_cache", is_one_of<0>),
 
     by(kScaledEmbeddings, ".embedding_scale", is_one_of<0, 1>),
     by(kGranite, ".residual_scale", is_one_of<0, 1>),
@@ -217,7 +226,7 @@ constexpr KeyRow kKeys[] = {
     by(kDenseLayers, ".leading_dense_block_count", without_experts_or<0>),
     by_none(".moe_every_n_layers", without_experts_or<0, 1>),
     by(kDenseLayers, ".interleave_moe_layer_step", without_experts_or<0, 1>),
-    by_none(".moe_latent_size", without_experts_or<0>),
+    by(kLatentExperts, ".moe_latent_size", without_experts_or<0>),
     by_none(".router_logit_softcapping", without_experts_or<0>),
 
     by_none(".attention.max_alibi_bias", is_one_of<0>),

@@ -134,6 +134,9 @@ TEST(ConfigKeys, WhatAFamilyDoesNotComputeWithIsRefusedByName) {
       {"qwen35", "ssm.v_head_reordered", 0, false},
       {"qwen3next", "ssm.v_head_reordered", 1, false},
       {"llama", "ssm.conv_kernel", 4, false},
+      {"granitehybrid", "ssm.conv_kernel", 4, true},
+      {"llama", "shortconv.l_cache", 3, false},
+      {"lfm2", "shortconv.l_cache", 3, true},
       {"llama", "full_attention_interval", 4, false},
       // Experts: without any, what is said of them is of no account.
       {"llama", "expert_count", 0, true},
