@@ -107,16 +107,37 @@ GEMMA_NAMES = {
 OF_MODEL = {
     "model.embed_tokens.weight": "token_embd.weight",
     "model.norm.weight": "output_norm.weight",
+    "model.embeddings.weight": "token_embd.weight",
+    "model.norm_f.weight": "output_norm.weight",
+    "model.embedding_norm.weight": "token_embd_norm.weight",
     "lm_head.weight": "output.weight",
     "model.embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
     "model.per_layer_model_projection.weight": "per_layer_model_proj.weight",
     "model.per_layer_projection_norm.weight": "per_layer_proj_norm.weight",
 }
+# What layers of Mamba 2 have, behind a name that differs by family.
+MAMBA2_NAMES = {
+    "in_proj.weight": "ssm_in.weight",
+    "conv1d.weight": "ssm_conv1d.weight",
+    "conv1d.bias": "ssm_conv1d.bias",
+    "dt_bias": "ssm_dt.bias",
+    "A_log": "ssm_a",
+    "D": "ssm_d",
+    "norm.weight": "ssm_norm.weight",
+    "out_proj.weight": "ssm_out.weight",
+}
 # Stored as F32 although they have two dimensions.
 FLOATS = (
-    *("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "ssm_conv1d.weight"),
+    *("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "ssm_conv1d.weight", "shortconv.conv.weight"),
     *("exp_probs_b.bias", "ffn_gate_up_exps.bias", "ffn_down_exps.bias"),
 )
+# By which names configs say the epsilon of their norms, and files.
+EPSILONS = {
+    "rms_norm_eps": "layer_norm_rms_epsilon",
+    "norm_eps": "layer_norm_rms_epsilon",
+    "layer_norm_eps": "layer_norm_epsilon",
+    "layer_norm_epsilon": "layer_norm_epsilon",
+}
 
 
 def permuted(weight, n_heads):
@@ -128,7 +149,8 @@ def permuted(weight, n_heads):
 def keys(arch, config, **more):
     heads = config.num_attention_heads
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    rope = config.rope_parameters
+    rope = getattr(config, "rope_parameters", {"rope_theta": 10000.0})
+    epsilon = next(name for name in EPSILONS if hasattr(config, name))
     metadata = {
         "block_count": config.num_hidden_layers,
         "context_length": config.max_position_embeddings,
@@ -138,11 +160,7 @@ def keys(arch, config, **more):
         "attention.head_count_kv": config.num_key_value_heads,
         "attention.key_length": head_dim,
         "attention.value_length": head_dim,
-        **(
-            {"attention.layer_norm_rms_epsilon": float(config.rms_norm_eps)}
-            if hasattr(config, "rms_norm_eps")
-            else {"attention.layer_norm_epsilon": float(config.layer_norm_eps)}
-        ),
+        f"attention.{EPSILONS[epsilon]}": float(getattr(config, epsilon)),
         "rope.freq_base": float(rope.get("full_attention", rope)["rope_theta"]),
         "rope.dimension_count": int(head_dim * rope.get("partial_rotary_factor", 1)),
         **more,
@@ -200,7 +218,7 @@ def decoder_tensors(model, permute=False, names=NAMES, split_experts=True, norms
             name = "ffn_up_exps.weight"
         if name == "ssm_a":
             value = -np.exp(value)
-        if name == "ssm_conv1d.weight":
+        if name in ("ssm_conv1d.weight", "shortconv.conv.weight"):
             value = value[:, 0]
         if name == "ffn_gate_inp_shexp.weight":
             value = value[0]
@@ -908,6 +926,170 @@ def mistral4():
     return model, keys("mistral4", config, **more, **latent_keys(config)), lambda: latent_tensors(model, False)
 
 
+def lfm2():
+    """With experts in the second layer, which has attention."""
+    config = transformers.Lfm2MoeConfig(
+        num_hidden_layers=2,
+        layer_types=["conv", "full_attention"],
+        num_dense_layers=1,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=32,
+        use_expert_bias=True,
+        tie_word_embeddings=True,
+        **SMALL,
+    )
+    model = transformers.Lfm2MoeForCausalLM(config)
+    names = NAMES | {
+        "operator_norm.weight": "attn_norm.weight",
+        "ffn_norm.weight": "ffn_norm.weight",
+        "conv.conv.weight": "shortconv.conv.weight",
+        "conv.in_proj.weight": "shortconv.in_proj.weight",
+        "conv.out_proj.weight": "shortconv.out_proj.weight",
+        "self_attn.out_proj.weight": "attn_output.weight",
+        "self_attn.q_layernorm.weight": "attn_q_norm.weight",
+        "self_attn.k_layernorm.weight": "attn_k_norm.weight",
+        "feed_forward.w1.weight": "ffn_gate.weight",
+        "feed_forward.w2.weight": "ffn_down.weight",
+        "feed_forward.w3.weight": "ffn_up.weight",
+        "feed_forward.gate.weight": "ffn_gate_inp.weight",
+        "feed_forward.expert_bias": "exp_probs_b.bias",
+        "feed_forward.experts.gate_up_proj": "ffn_gate_up_exps.weight",
+        "feed_forward.experts.down_proj": "ffn_down_exps.weight",
+    }
+    more = {
+        "attention.head_count_kv": [0, config.num_key_value_heads],
+        "shortconv.l_cache": config.conv_L_cache,
+        "leading_dense_block_count": 1,
+        "expert_gating_func": 2,
+    }
+    return model, keys("lfm2moe", config, **expert_keys(config), **more), lambda: decoder_tensors(model, names=names)
+
+
+def with_mamba2(tensors, n_groups):
+    """Files have a column of numbers a head, and a row of the norm's weights a group."""
+    for name, value in tensors.items():
+        if name.endswith((".ssm_a", ".ssm_d", ".ssm_norm.weight")):
+            value = value.reshape(n_groups if name.endswith("weight") else len(value), -1)
+            tensors[name] = (value.shape, gguf_file.F32, np.ascontiguousarray(value, np.float32).tobytes())
+    return tensors
+
+
+MAMBA2_KEYS = {
+    "ssm.conv_kernel": 4,
+    "ssm.state_size": 16,
+    "ssm.time_step_rank": 4,
+    "ssm.inner_size": 64,
+    "rope.scaling.finetuned": False,
+}
+
+
+def granitehybrid():
+    scales = {
+        "embedding_multiplier": 3.0,
+        "residual_multiplier": 0.4,
+        "attention_multiplier": 0.2,
+        "logits_scaling": 1.5,
+    }
+    config = transformers.GraniteMoeHybridConfig(
+        num_hidden_layers=2,
+        layer_types=["mamba", "attention"],
+        mamba_n_heads=4,
+        mamba_d_head=16,
+        mamba_d_state=16,
+        mamba_n_groups=1,
+        mamba_d_conv=4,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        shared_intermediate_size=32,
+        position_embedding_type="nope",
+        tie_word_embeddings=True,
+        **scales,
+        **SMALL,
+    )
+    model = transformers.GraniteMoeHybridForCausalLM(config)
+    names = NAMES | {f"mamba.{theirs}": ours for theirs, ours in MAMBA2_NAMES.items()}
+    names |= {
+        "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
+        "block_sparse_moe.experts.gate_up_proj": "ffn_gate_up_exps.weight",
+        "block_sparse_moe.experts.down_proj": "ffn_down_exps.weight",
+        "shared_mlp.input_linear.weight": "shared",
+        "shared_mlp.output_linear.weight": "ffn_down_shexp.weight",
+    }
+    more = {
+        "attention.head_count_kv": [0, config.num_key_value_heads],
+        "embedding_scale": 3.0,
+        "residual_scale": 0.4,
+        "attention.scale": 0.2,
+        "logit_scale": 1.5,
+        "ssm.group_count": 1,
+        "expert_count": 4,
+        "expert_used_count": 2,
+        "expert_shared_feed_forward_length": 32,
+    }
+
+    def tensors():
+        found = with_mamba2(decoder_tensors(model, names=names), 1)
+        for layer in range(config.num_hidden_layers):
+            gate, up = np.split(found.pop(f"blk.{layer}.shared"), 2)
+            found |= {f"blk.{layer}.ffn_gate_shexp.weight": gate, f"blk.{layer}.ffn_up_shexp.weight": up}
+        return found
+
+    return model, keys("granitehybrid", config, **MAMBA2_KEYS, **more), tensors
+
+
+def nemotron_h():
+    """Mamba 2, experts, attention: each a layer."""
+    config = transformers.NemotronHConfig(
+        num_hidden_layers=3,
+        layers_block_type=["mamba", "moe", "attention"],
+        head_dim=32,
+        mamba_num_heads=4,
+        mamba_head_dim=16,
+        ssm_state_size=16,
+        n_groups=2,
+        conv_kernel=4,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=32,
+        moe_shared_expert_intermediate_size=32,
+        routed_scaling_factor=2.5,
+        n_group=1,
+        topk_group=1,
+        mlp_hidden_act="relu2",
+        tie_word_embeddings=False,
+        **SMALL,
+    )
+    model = transformers.NemotronHForCausalLM(config)
+    names = {"norm.weight": "attn_norm.weight"} | {f"mixer.{x}": ours for x, ours in MAMBA2_NAMES.items()}
+    names |= {f"mixer.{x}_proj.weight": f"attn_{x}.weight" for x in "qkv"}
+    names |= {
+        "mixer.o_proj.weight": "attn_output.weight",
+        "mixer.gate.weight": "ffn_gate_inp.weight",
+        "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
+        "mixer.experts.up_proj": "ffn_up_exps.weight",
+        "mixer.experts.down_proj": "ffn_down_exps.weight",
+        "mixer.shared_experts.up_proj.weight": "ffn_up_shexp.weight",
+        "mixer.shared_experts.down_proj.weight": "ffn_down_shexp.weight",
+    }
+    more = {
+        "attention.head_count_kv": [0, 0, config.num_key_value_heads],
+        "feed_forward_length": [0, 32, 0],
+        "ssm.group_count": 2,
+        "expert_count": 4,
+        "expert_used_count": 2,
+        "expert_feed_forward_length": 32,
+        "expert_shared_feed_forward_length": 32,
+        "expert_weights_norm": True,
+        "expert_weights_scale": 2.5,
+    }
+    return (
+        model,
+        keys("nemotron_h_moe", config, **MAMBA2_KEYS, **more),
+        lambda: with_mamba2(decoder_tensors(model, names=names), 2),
+    )
+
+
 def llama_k():
     """Rows of whole K blocks."""
     shape = SHAPE | {"hidden_size": 256, "intermediate_size": 256, "num_key_value_heads": 1}
@@ -921,6 +1103,7 @@ FAMILIES = (
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
     *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3, cohere2, muse_glimmer),
     *(gpt_oss, glm4moe, ernie4_5_moe, hunyuan_moe, minimax_m2, deepseek2, mistral4),
+    *(lfm2, granitehybrid, nemotron_h),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {
@@ -929,14 +1112,15 @@ MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f
 }
 
 
+# Buffers that have values of the model, as parameters have.
+BUFFERS = ("layer_scalar", "expert_bias", "e_score_correction_bias")
+
+
 def fill(model, format_of, rng):
     """Random parameters. Returns the blocks of those that have a format: what the file has in the place of values."""
     blocks = {}
     zero_based = model.config.model_type.startswith(("qwen3_next", "qwen3_5", "gemma3"))
-    for name, value in [
-        *model.named_parameters(),
-        *((n, b) for n, b in model.named_buffers() if "layer_scalar" in n or "correction" in n),
-    ]:
+    for name, value in [*model.named_parameters(), *((n, b) for n, b in model.named_buffers() if n.endswith(BUFFERS))]:
         is_gain = "norm" in name or name.endswith(("scale", "layer_scalar"))
         if format_of and value.ndim > 1 and not name.endswith("mlp.gate.weight"):
             kind = format_of(name)

@@ -57,7 +57,7 @@ TEST_P(EveryModel, NamesTheTensorThatIsWrong) {
   EXPECT_THAT(error([](auto& c) { --c.n_layers; }),
               ::testing::ContainsRegex("(is not one that this family knows|has shape|is missing)"));
   EXPECT_THAT(error([](auto& c) {
-                for (auto& n : c.ffn_dim_per_layer) n += 8;
+                for (auto& n : c.ffn_dim_per_layer) n += n > 0 ? 8 : 0;  // 0: another kind of layer
                 c.expert_ffn_dim += 8;
               }),
               HasSubstr("has shape"));
@@ -85,6 +85,8 @@ TEST_P(EveryModel, SurvivesAnyConfig) {
                                                       &ModelConfig::n_experts_used,
                                                       &ModelConfig::expert_ffn_dim,
                                                       &ModelConfig::ssm_conv_width,
+                                                      &ModelConfig::short_conv_width,
+                                                      &ModelConfig::expert_latent_dim,
                                                       &ModelConfig::shared_expert_ffn_dim,
                                                       &ModelConfig::full_attention_interval,
                                                       &ModelConfig::ssm_k_heads,

@@ -512,6 +512,8 @@ inline const FamilyCase kFamilies[] = {
     {"qwen3moe-Q4_K_M", 128, 1, 80, "i16", 2, open_on_ring, 8, "qwen3-Q4_0"},
     {"phi3_longrope-f16", 320, 225, 270, "f16", 1, open_on_ring, 8, "phi3_longrope-f16"},
     {"qwen35-f32", 128, 1, 80, "i16", 1, open_on_ring, 8, "qwen3-f16"},
+    {"tiny_lfm2-f16", 128, 1, 80},
+    {"tiny_nemotron_h-f16", 128, 1, 80, "i16", 2},
 };
 inline void PrintTo(const FamilyCase& c, std::ostream* out) {
   *out << c.model;
@@ -550,7 +552,7 @@ inline void play_schedules(const FamilyCase& c, std::size_t n_cases, unsigned fi
   EXPECT_GT(seen.steps_ahead, 0u);
   EXPECT_EQ(seen.draft_model_steps > 0, !c.draft.empty());
   EXPECT_EQ(seen.failed_draft_model_steps > 0, !c.draft.empty());
-  const bool is_recurrent = c.model.contains("qwen35");
+  const bool is_recurrent = c.model.contains("qwen35") || c.model.contains("lfm2") || c.model.contains("nemotron_h");
   EXPECT_EQ(seen.restores > 0, is_recurrent);
   EXPECT_EQ(seen.page_copies > 0, !is_recurrent);
   EXPECT_EQ(seen.variant_changes > 0, changes_variant);

@@ -101,11 +101,15 @@ TEST_P(State, LiesInItsOwnRegion) {
   options.state_checkpoints = 5;
   const auto with = open(GetParam(), options);
   const auto& region = *with->plan().find("recurrent_state");
-  EXPECT_EQ(region.bytes - without->plan().find("recurrent_state")->bytes, 5 * with->info().state_bytes_per_slot);
+  // Each buffer takes a whole number of 256 bytes, and a layer has two.
+  EXPECT_NEAR(static_cast<double>(region.bytes - without->plan().find("recurrent_state")->bytes),
+              static_cast<double>(5 * with->info().state_bytes_per_slot), 2 * 255);
   EXPECT_EQ(with->allocated_bytes(), with->plan().allocated_bytes());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, State, ::testing::Values("qwen35-f32", "qwen35moe-Q4_K_M", "qwen3next-f16"),
+INSTANTIATE_TEST_SUITE_P(Models, State,
+                         ::testing::Values("qwen35-f32", "qwen35moe-Q4_K_M", "qwen3next-f16", "tiny_lfm2-f16",
+                                           "tiny_granitehybrid-f16", "tiny_nemotron_h-f16"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::ranges::replace(name, '-', '_');
