@@ -75,6 +75,16 @@ def at(per_layer, layer: int):
     return per_layer[layer] if isinstance(per_layer, tuple) else per_layer
 
 
+# Families with Mamba 2, and those of them whose layers are one mixer each and whose networks have no gate.
+MAMBA2 = ("granitehybrid", "nemotron_h", "nemotron_h_moe")
+NEMOTRONS = ("nemotron_h", "nemotron_h_moe")
+LFM2 = ("lfm2", "lfm2moe")
+
+
+def has_delta_nets(s: Shape) -> bool:
+    return s.ssm is not None and s.arch not in MAMBA2
+
+
 # Metadata
 
 
@@ -142,9 +152,11 @@ def shape_metadata(s: Shape, name: str) -> dict:
             "rope.dimension_count": s.latent.rotated,
         }
     if s.ssm:
+        if s.arch in MAMBA2:
+            keys["rope.scaling.finetuned"] = False  # no RoPE
+        else:
+            keys |= {"rope.dimension_count": s.head_dim // 4, "attention.recurrent_layers": list(s.is_recurrent)}
         keys |= {
-            "rope.dimension_count": s.head_dim // 4,
-            "attention.recurrent_layers": list(s.is_recurrent),
             "ssm.conv_kernel": s.ssm.conv_width,
             "ssm.state_size": s.ssm.k_dim,
             "ssm.group_count": s.ssm.k_heads,
@@ -204,9 +216,9 @@ def _rope_tables(s: Shape) -> list[Tensor]:
 
 
 # families with norms of q and k heads
-HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "hunyuan-dense", "hunyuan-moe", "muse-glimmer", "glm4moe")
+HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "hunyuan-dense", "hunyuan-moe", "muse-glimmer", "glm4moe", *LFM2)
 # families whose routers add a bias when they choose
-CHOICE_BIASES = ("glm4moe", "ernie4_5-moe", "minimax-m2", "deepseek2")
+CHOICE_BIASES = ("glm4moe", "ernie4_5-moe", "minimax-m2", "deepseek2", "lfm2moe", "nemotron_h_moe")
 
 
 def _latent_attention(s: Shape) -> list[Tensor]:
@@ -231,7 +243,7 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
         tensors = [_matrix("attn_qkv.weight", q + 2 * kv, d)]
     else:
         # The hybrids' rows of q are, head by head, the query and the gate of its output.
-        tensors = [_matrix("attn_q.weight", 2 * q if s.ssm else q, d)]
+        tensors = [_matrix("attn_q.weight", 2 * q if has_delta_nets(s) else q, d)]
     own_kv = layer + s.n_shared_kv_layers < s.n_layers
     if own_kv and s.arch != "phi3":
         tensors.append(_matrix("attn_k.weight", kv, d))
@@ -242,7 +254,7 @@ def _attention(s: Shape, layer: int) -> list[Tensor]:
         tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
     if s.arch == "muse-glimmer":
         tensors.append(_matrix("attn_gate.weight", q, d))
-    if s.arch.startswith("gemma") or s.ssm or s.arch in HEAD_NORMS:
+    if s.arch.startswith("gemma") or has_delta_nets(s) or s.arch in HEAD_NORMS:
         # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
         around = head_dim**-0.25 if s.arch == "gemma4" else 1.0
         tensors += [_norm(f"attn_{x}_norm.weight", head_dim, around) for x in ("q", "k") if x == "q" or own_kv]
@@ -272,10 +284,48 @@ def _delta_net(s: Shape) -> list[Tensor]:
     ]
 
 
+def _mamba2(s: Shape) -> list[Tensor]:
+    m, d = s.ssm, s.model_dim
+    channels = m.inner_dim + 2 * m.k_heads * m.k_dim
+    return [
+        _matrix("ssm_in.weight", m.inner_dim + channels + m.v_heads, d),
+        _noise("ssm_conv1d.weight", (channels, m.conv_width), m.conv_width**-0.5),
+        _noise("ssm_conv1d.bias", (channels,), 0.1),
+        Tensor("ssm_a", (m.v_heads, 1), lambda rng: -np.exp(0.5 * rng.standard_normal((m.v_heads, 1)))),
+        _noise("ssm_dt.bias", (m.v_heads,), 0.5),
+        _noise("ssm_d", (m.v_heads, 1), 0.5),
+        Tensor(
+            "ssm_norm.weight",
+            (m.k_heads, m.inner_dim // m.k_heads),
+            lambda rng: 1 + 0.1 * rng.standard_normal((m.k_heads, m.inner_dim // m.k_heads)),
+        ),
+        _matrix("ssm_out.weight", d, m.inner_dim),
+    ]
+
+
+def _short_convolution(s: Shape) -> list[Tensor]:
+    d = s.model_dim
+    return [
+        _matrix("shortconv.in_proj.weight", 3 * d, d),
+        _noise("shortconv.conv.weight", (d, 3), 3**-0.5),
+        _matrix("shortconv.out_proj.weight", d, d),
+    ]
+
+
+def _mixer(s: Shape, layer: int) -> list[Tensor]:
+    if has_delta_nets(s):
+        return _delta_net(s) if s.is_recurrent[layer] else _attention(s, layer)
+    if at(s.n_kv_heads, layer):
+        return _attention(s, layer)
+    return _short_convolution(s) if s.arch in LFM2 else _mamba2(s)
+
+
 def _dense_ffn(s: Shape, layer: int) -> list[Tensor]:
     d, f = s.model_dim, at(s.ffn_dim, layer)
     if s.arch in ("phi3", "glm4"):
         first = [_matrix("ffn_up.weight", 2 * f, d)]
+    elif s.arch in NEMOTRONS:
+        first = [_matrix("ffn_up.weight", f, d)]
     else:
         first = [_matrix("ffn_gate.weight", f, d), _matrix("ffn_up.weight", f, d)]
     return [*first, _matrix("ffn_down.weight", d, f)]
@@ -294,13 +344,14 @@ def _experts(s: Shape) -> list[Tensor]:
     if s.arch in ("gemma4", "mistral4"):
         tensors.append(_matrix("ffn_gate_up_exps.weight", e, 2 * f, d))
     else:
-        tensors += [_matrix("ffn_gate_exps.weight", e, f, d), _matrix("ffn_up_exps.weight", e, f, d)]
+        tensors += [] if s.arch in NEMOTRONS else [_matrix("ffn_gate_exps.weight", e, f, d)]
+        tensors.append(_matrix("ffn_up_exps.weight", e, f, d))
     tensors.append(_matrix("ffn_down_exps.weight", e, d, f))
     if s.shared_ffn_dim:
         g = s.shared_ffn_dim
-        tensors += [_matrix("ffn_gate_shexp.weight", g, d), _matrix("ffn_up_shexp.weight", g, d)]
-        tensors.append(_matrix("ffn_down_shexp.weight", d, g))
-        if s.ssm:
+        tensors += [] if s.arch in NEMOTRONS else [_matrix("ffn_gate_shexp.weight", g, d)]
+        tensors += [_matrix("ffn_up_shexp.weight", g, d), _matrix("ffn_down_shexp.weight", d, g)]
+        if has_delta_nets(s):
             tensors.append(_noise("ffn_gate_inp_shexp.weight", (1, d), d**-0.5))
     return tensors
 
@@ -311,12 +362,14 @@ NORM_BEHIND = ("olmo2", "exaone4")  # families with no norm before attention and
 def _layer(s: Shape, layer: int) -> list[Tensor]:
     d, gemma4_moe = s.model_dim, s.arch == "gemma4" and s.n_experts > 0
     tensors = [] if s.arch in NORM_BEHIND else [_norm("attn_norm.weight", d)]
+    is_network = s.arch in NEMOTRONS and at(s.ffn_dim, layer) > 0
     if s.latent:
         tensors += _latent_attention(s)
-    else:
-        tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
-    norms = ["post_attention_norm"] if s.ssm or s.arch in ("seed_oss", "gpt-oss", "glm4moe") else ["ffn_norm"]
-    if s.arch == "cohere2":
+    elif not is_network:
+        tensors += _mixer(s, layer)
+    is_behind = has_delta_nets(s) or s.arch in ("seed_oss", "gpt-oss", "glm4moe")
+    norms = ["post_attention_norm"] if is_behind else ["ffn_norm"]
+    if s.arch == "cohere2" or s.arch in NEMOTRONS:
         norms = []  # feed-forward reads attn_norm
     if s.arch in NORM_BEHIND:
         norms = ["post_attention_norm", "post_ffw_norm"]
@@ -325,11 +378,12 @@ def _layer(s: Shape, layer: int) -> list[Tensor]:
     if gemma4_moe:
         norms += ["post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2"]
     tensors += [_norm(f"{name}.weight", d) for name in norms]
-    has_experts = s.n_experts > 0 and layer >= s.n_dense_layers
-    if has_experts:
-        tensors += _experts(s)
-    if not has_experts or gemma4_moe:
-        tensors += _dense_ffn(s, layer)
+    if s.arch not in NEMOTRONS or is_network:
+        has_experts = s.n_experts > 0 and layer >= s.n_dense_layers
+        if has_experts:
+            tensors += _experts(s)
+        if not has_experts or gemma4_moe:
+            tensors += _dense_ffn(s, layer)
     if s.per_layer_dim:
         n = s.per_layer_dim
         tensors += [_matrix("inp_gate.weight", n, d), _matrix("proj.weight", d, n), _norm("post_norm.weight", d)]
@@ -339,7 +393,8 @@ def _layer(s: Shape, layer: int) -> list[Tensor]:
 
 
 def shape_tensors(s: Shape) -> list[Tensor]:
-    tensors = [_matrix("token_embd.weight", s.vocab_size, s.model_dim), _norm("output_norm.weight", s.model_dim)]
+    final_norm = "token_embd_norm.weight" if s.arch in LFM2 else "output_norm.weight"
+    tensors = [_matrix("token_embd.weight", s.vocab_size, s.model_dim), _norm(final_norm, s.model_dim)]
     if not s.tied:
         tensors.append(_matrix("output.weight", s.vocab_size, s.model_dim))
     tensors += _rope_tables(s)
@@ -384,6 +439,16 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
     )
     hybrid_moe = ssm | experts
     latent = Latent(width, width, width, head_dim // 2, head_dim)
+    mamba2 = dict(n_kv_heads=(0, kv_heads), ssm=Ssm(1, heads, head_dim, width))
+    # Mamba 2, a network, attention: each a layer.
+    nemotron = dict(
+        n_layers=3,
+        n_kv_heads=(0, 0, kv_heads),
+        ffn_dim=(0, 2 * width, 0),
+        ssm=Ssm(kv_heads, heads, head_dim, width),
+        tied=False,
+    )
+    lfm2 = dict(n_kv_heads=(0, kv_heads), rope_theta=1e6, scales=(("shortconv.l_cache", 3),))
     # Global layers have heads twice as large and half the key-value heads.
     gemma4 = dict(arch="gemma4", head_dim=2 * head_dim, sliding_head_dim=head_dim, window=8, rope_theta=1e6)
     change = {
@@ -480,6 +545,21 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
             scales=(("expert_weights_norm", True), *_mistral3(4, 0.1)),
             **experts,
         ),
+        "lfm2": lfm2,
+        "lfm2moe": lfm2 | experts,
+        "granitehybrid": dict(
+            shared_ffn_dim=width,
+            scales=(
+                ("embedding_scale", 4.0),
+                ("residual_scale", 0.5),
+                ("attention.scale", 0.1),
+                ("logit_scale", 2.0),
+            ),
+            **mamba2,
+            **experts,
+        ),
+        "nemotron_h": nemotron,
+        "nemotron_h_moe": dict(shared_ffn_dim=width, **nemotron, **experts),
         "glm4": dict(tied=False, scales=(("rope.dimension_count", head_dim // 2),)),
     }[family]
     return dataclasses.replace(base, **change)
@@ -519,6 +599,11 @@ TINY = (
     "minimax_m2",
     "deepseek2",
     "mistral4",
+    "lfm2",
+    "lfm2moe",
+    "granitehybrid",
+    "nemotron_h",
+    "nemotron_h_moe",
 )
 
 
