@@ -926,20 +926,7 @@ def mistral4():
     return model, keys("mistral4", config, **more, **latent_keys(config)), lambda: latent_tensors(model, False)
 
 
-def lfm2():
-    """With experts in the second layer, which has attention."""
-    config = transformers.Lfm2MoeConfig(
-        num_hidden_layers=2,
-        layer_types=["conv", "full_attention"],
-        num_dense_layers=1,
-        num_experts=4,
-        num_experts_per_tok=2,
-        moe_intermediate_size=32,
-        use_expert_bias=True,
-        tie_word_embeddings=True,
-        **SMALL,
-    )
-    model = transformers.Lfm2MoeForCausalLM(config)
+def lfm2_of(config, model, arch, **more):
     names = NAMES | {
         "operator_norm.weight": "attn_norm.weight",
         "ffn_norm.weight": "ffn_norm.weight",
@@ -957,13 +944,34 @@ def lfm2():
         "feed_forward.experts.gate_up_proj": "ffn_gate_up_exps.weight",
         "feed_forward.experts.down_proj": "ffn_down_exps.weight",
     }
-    more = {
+    more |= {
         "attention.head_count_kv": [0, config.num_key_value_heads],
         "shortconv.l_cache": config.conv_L_cache,
-        "leading_dense_block_count": 1,
-        "expert_gating_func": 2,
     }
-    return model, keys("lfm2moe", config, **expert_keys(config), **more), lambda: decoder_tensors(model, names=names)
+    return model, keys(arch, config, **more), lambda: decoder_tensors(model, names=names)
+
+
+LFM2 = {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"], "tie_word_embeddings": True}
+
+
+def lfm2():
+    config = transformers.Lfm2Config(block_auto_adjust_ff_dim=False, **LFM2, **SMALL)
+    return lfm2_of(config, transformers.Lfm2ForCausalLM(config), "lfm2")
+
+
+def lfm2moe():
+    """With experts in the second layer, which has attention."""
+    config = transformers.Lfm2MoeConfig(
+        num_dense_layers=1,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=32,
+        use_expert_bias=True,
+        **LFM2,
+        **SMALL,
+    )
+    more = {"leading_dense_block_count": 1, "expert_gating_func": 2}
+    return lfm2_of(config, transformers.Lfm2MoeForCausalLM(config), "lfm2moe", **expert_keys(config), **more)
 
 
 def with_mamba2(tensors, n_groups):
@@ -1038,44 +1046,50 @@ def granitehybrid():
     return model, keys("granitehybrid", config, **MAMBA2_KEYS, **more), tensors
 
 
-def nemotron_h():
-    """Mamba 2, experts, attention: each a layer."""
+def nemotron_h_of(arch, feed_forward, names, more, **config):
+    """Mamba 2, a feed-forward network, attention: each a layer."""
     config = transformers.NemotronHConfig(
         num_hidden_layers=3,
-        layers_block_type=["mamba", "moe", "attention"],
+        layers_block_type=["mamba", feed_forward, "attention"],
         head_dim=32,
         mamba_num_heads=4,
         mamba_head_dim=16,
         ssm_state_size=16,
         n_groups=2,
         conv_kernel=4,
-        n_routed_experts=4,
-        num_experts_per_tok=2,
-        moe_intermediate_size=32,
-        moe_shared_expert_intermediate_size=32,
-        routed_scaling_factor=2.5,
-        n_group=1,
-        topk_group=1,
         mlp_hidden_act="relu2",
         tie_word_embeddings=False,
+        **config,
         **SMALL,
     )
     model = transformers.NemotronHForCausalLM(config)
-    names = {"norm.weight": "attn_norm.weight"} | {f"mixer.{x}": ours for x, ours in MAMBA2_NAMES.items()}
-    names |= {f"mixer.{x}_proj.weight": f"attn_{x}.weight" for x in "qkv"}
-    names |= {
-        "mixer.o_proj.weight": "attn_output.weight",
-        "mixer.gate.weight": "ffn_gate_inp.weight",
-        "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
-        "mixer.experts.up_proj": "ffn_up_exps.weight",
-        "mixer.experts.down_proj": "ffn_down_exps.weight",
-        "mixer.shared_experts.up_proj.weight": "ffn_up_shexp.weight",
-        "mixer.shared_experts.down_proj.weight": "ffn_down_shexp.weight",
+    names = {"norm.weight": "attn_norm.weight"} | {f"mixer.{x}": ours for x, ours in (MAMBA2_NAMES | names).items()}
+    names |= {f"mixer.{x}_proj.weight": f"attn_{x}.weight" for x in "qkv"} | {
+        "mixer.o_proj.weight": "attn_output.weight"
     }
-    more = {
+    more |= {
         "attention.head_count_kv": [0, 0, config.num_key_value_heads],
         "feed_forward_length": [0, 32, 0],
         "ssm.group_count": 2,
+    }
+    return model, keys(arch, config, **MAMBA2_KEYS, **more), lambda: with_mamba2(decoder_tensors(model, names=names), 2)
+
+
+def nemotron_h():
+    names = {"up_proj.weight": "ffn_up.weight", "down_proj.weight": "ffn_down.weight"}
+    return nemotron_h_of("nemotron_h", "mlp", names, {})
+
+
+def nemotron_h_moe():
+    names = {
+        "gate.weight": "ffn_gate_inp.weight",
+        "gate.e_score_correction_bias": "exp_probs_b.bias",
+        "experts.up_proj": "ffn_up_exps.weight",
+        "experts.down_proj": "ffn_down_exps.weight",
+        "shared_experts.up_proj.weight": "ffn_up_shexp.weight",
+        "shared_experts.down_proj.weight": "ffn_down_shexp.weight",
+    }
+    more = {
         "expert_count": 4,
         "expert_used_count": 2,
         "expert_feed_forward_length": 32,
@@ -1083,10 +1097,18 @@ def nemotron_h():
         "expert_weights_norm": True,
         "expert_weights_scale": 2.5,
     }
-    return (
-        model,
-        keys("nemotron_h_moe", config, **MAMBA2_KEYS, **more),
-        lambda: with_mamba2(decoder_tensors(model, names=names), 2),
+    return nemotron_h_of(
+        "nemotron_h_moe",
+        "moe",
+        names,
+        more,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=32,
+        moe_shared_expert_intermediate_size=32,
+        routed_scaling_factor=2.5,
+        n_group=1,
+        topk_group=1,
     )
 
 
@@ -1103,7 +1125,7 @@ FAMILIES = (
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
     *(seed_oss, ernie4_5, glm4, olmo2, exaone4, hunyuan_dense, mistral3, cohere2, muse_glimmer),
     *(gpt_oss, glm4moe, ernie4_5_moe, hunyuan_moe, minimax_m2, deepseek2, mistral4),
-    *(lfm2, granitehybrid, nemotron_h),
+    *(lfm2, lfm2moe, granitehybrid, nemotron_h, nemotron_h_moe),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
 MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {

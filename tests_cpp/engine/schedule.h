@@ -512,8 +512,8 @@ inline const FamilyCase kFamilies[] = {
     {"qwen3moe-Q4_K_M", 128, 1, 80, "i16", 2, open_on_ring, 8, "qwen3-Q4_0"},
     {"phi3_longrope-f16", 320, 225, 270, "f16", 1, open_on_ring, 8, "phi3_longrope-f16"},
     {"qwen35-f32", 128, 1, 80, "i16", 1, open_on_ring, 8, "qwen3-f16"},
-    {"tiny_lfm2-f16", 128, 1, 80},
-    {"tiny_nemotron_h-f16", 128, 1, 80, "i16", 2},
+    {"tiny_lfm2moe-f16", 128, 1, 80},
+    {"tiny_nemotron_h_moe-f16", 128, 1, 80, "i16", 2},
 };
 inline void PrintTo(const FamilyCase& c, std::ostream* out) {
   *out << c.model;

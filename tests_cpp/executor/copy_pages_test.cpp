@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Models, CopyPages,
                                            Case{"llama_k-Q4_K_M", "q8_0"}, Case{"llama_k-Q4_K_M", "k8v4"},
                                            Case{"llama_k-Q4_K_M", "k4v4"}, Case{"llama_k-Q4_K_M", "i16"},
                                            Case{"gemma4_e2b-f16", "f16"}, Case{"qwen35-f32", "f32"},
-                                           Case{"tiny_lfm2-f16", "f16"}, Case{"tiny_nemotron_h-f16", "f16"}),
+                                           Case{"tiny_lfm2moe-f16", "f16"}, Case{"tiny_nemotron_h_moe-f16", "f16"}),
                          [](const auto& info) {
                            auto name = info.param.model + "_kv_" + info.param.kv_dtype;
                            std::ranges::replace(name, '-', '_');

@@ -90,7 +90,8 @@ TEST_P(Embeddings, AreTheNormedRowsPooled) {
   append(input, ids, 0, n, 0, pages_from(0), false);
   const auto rows = executor->hidden(input.view(), static_cast<int>(executor->config().n_layers) - 1);
   ASSERT_TRUE(rows) << rows.error().message;
-  const Tensor& tensor = *executor->weights().find("output_norm.weight");
+  const bool has_short_conv = executor->config().short_conv_width > 0;
+  const Tensor& tensor = *executor->weights().find(has_short_conv ? "token_embd_norm.weight" : "output_norm.weight");
   ASSERT_EQ(tensor.dtype, DType::kF32);
   std::vector<float> w(d);
   std::memcpy(w.data(), tensor.data.data(), d * sizeof(float));
@@ -116,7 +117,8 @@ TEST_P(Embeddings, GoOnFromACheckpoint) {
   auto o = options();
   o.state_checkpoints = 1;
   const auto executor = open_model(o);
-  const bool has_state = GetParam().pooling == "mean" || executor->config().ssm_inner_dim > 0;
+  const auto& c = executor->config();
+  const bool has_state = GetParam().pooling == "mean" || c.ssm_inner_dim > 0 || c.short_conv_width > 0;
   EXPECT_EQ(executor->info().state_bytes_per_slot > 0, has_state);
   const auto ids = prompt(60);
   const auto wanted = embed_text(*executor, ids, 60);

@@ -109,7 +109,8 @@ TEST_P(State, LiesInItsOwnRegion) {
 
 INSTANTIATE_TEST_SUITE_P(Models, State,
                          ::testing::Values("qwen35-f32", "qwen35moe-Q4_K_M", "qwen3next-f16", "tiny_lfm2-f16",
-                                           "tiny_granitehybrid-f16", "tiny_nemotron_h-f16"),
+                                           "tiny_lfm2moe-f16", "tiny_granitehybrid-f16", "tiny_nemotron_h-f16",
+                                           "tiny_nemotron_h_moe-f16"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::ranges::replace(name, '-', '_');
