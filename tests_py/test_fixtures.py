@@ -123,19 +123,21 @@ def test_quantized_weights_in_the_normal_arithmetic(name):
     """Rows differ from exact logits as much as the other engine's int8 activations make them differ.
 
     Where experts are chosen this holds for the mean over a model's files, below: one flipped choice, which both engines
-    have at different tokens, moves a row, and with recurrent layers those after it, by more than all rounding."""
+    have at different tokens, moves a row, and with recurrent layers those after it, by more than all rounding.
+    The other engine has no logits of gpt-oss: it truncates the bounds of YaRN, which these files say not to do."""
     ref, path = reference(name), model_path(name)
     ours, theirs = [], []
     with zinc_rt.Engine(path) as engine, zinc_rt.Engine(path, fusion="0") as unfused:
         for prompt in ("p7", "p70"):
             ids, exact = ref[f"{prompt}/prompt"].tolist(), ref[f"{prompt}/exact_logits"]
-            native = ref[f"{prompt}/native_logits"].astype(np.float32)
             logits = engine.logits(ids)
             for chunk in CHUNKS:
                 assert (engine.logits(ids, chunk=chunk) == logits).all(), chunk
             assert (unfused.logits(ids) == logits).all()
-            ours.append(row_differences(logits[-len(native) :], exact[-len(native) :]))
-            theirs.append(row_differences(native, exact[-len(native) :]))
+            if f"{prompt}/native_logits" in ref:
+                native = ref[f"{prompt}/native_logits"].astype(np.float32)
+                ours.append(row_differences(logits[-len(native) :], exact[-len(native) :]))
+                theirs.append(row_differences(native, exact[-len(native) :]))
             # Greedy tokens, up to the first step whose gap between the two best is below the error.
             wanted = ref[f"{prompt}/exact_greedy"].tolist()
             gap = ref[f"{prompt}/exact_gap"]
@@ -144,12 +146,17 @@ def test_quantized_weights_in_the_normal_arithmetic(name):
             error = np.abs(logits - exact).max()
             sure = next((i for i, g in enumerate(gap) if g < 2 * error), len(wanted))
             assert got[:sure] == wanted[:sure]
-    if "moe" not in name:
+    if theirs and "moe" not in name:
         assert np.concatenate(ours).mean() <= 1.5 * np.concatenate(theirs).mean()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", or_skipped(sorted({name.rsplit("-", 1)[0] for name in shared_quantized_models()})))
+@pytest.mark.parametrize(
+    "model",
+    or_skipped(
+        sorted({n.rsplit("-", 1)[0] for n in shared_quantized_models() if "p7/native_logits" in reference(n)}),
+    ),
+)
 def test_the_mean_over_a_models_files_is_that_of_int8_activations(model):
     ours, theirs = [], []
     for name in (n for n in shared_quantized_models() if n.rsplit("-", 1)[0] == model):
