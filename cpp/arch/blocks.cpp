@@ -106,6 +106,11 @@ Rope config_rope(Builder& b, bool neox) {
   return {b.constant("rope", {b.options().max_context, c.rope_dim}), b.positions(), c.rope_dim, neox};
 }
 
+bool queries_have_temperature(Builder& b) {
+  const auto& c = b.config();
+  return c.temperature_scale > 0 && b.options().max_context > c.rope_original_context;
+}
+
 BufferId rotate(Builder& b, std::string_view name, BufferId x, const Rope& rope, std::uint32_t head_dim) {
   if (rope.table == ir::kNoBuffer) return x;
   return b.rope(b.at_layer(name), x, rope.positions, rope.table, head_dim, rope.n_rot, rope.neox);
@@ -126,6 +131,11 @@ Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& s) {
   };
   const BufferId q = part("q", 0, q_dim), k = part("k", q_dim, k_dim);
   return {q, k, part("v", q_dim + k_dim, v_dim)};
+}
+
+void norm_rows(Builder& b, Qkv& qkv) {
+  qkv.q = row_norm(b, "q_norm", qkv.q, "attn_q_norm");
+  qkv.k = row_norm(b, "k_norm", qkv.k, "attn_k_norm");
 }
 
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& s, const Rope& rope) {

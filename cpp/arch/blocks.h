@@ -75,6 +75,9 @@ struct Rope {
 };
 // Returns the Rope of a family that has only one table, const.rope.
 Rope config_rope(Builder& b, bool neox);
+// Returns whether queries are multiplied by 1 + temperature_scale * ln(1 + floor(position / original context)). Within
+// the original context that is 1.
+bool queries_have_temperature(Builder& b);
 BufferId rotate(Builder& b, std::string_view name, BufferId x, const Rope& rope, std::uint32_t head_dim);
 
 struct Qkv {
@@ -82,6 +85,8 @@ struct Qkv {
 };
 // Computes q, k and v with the layer's tensors attn_q, attn_k and attn_v, or with the rows of a fused attn_qkv.
 Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& shape);
+// Adds the family's norm over the whole rows of q and of k, before they are cut into heads.
+void norm_rows(Builder& b, Qkv& qkv);
 // Adds RoPE, the writes to the KV cache, and attention. Returns [tokens, n_heads * v_head_dim].
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape, const Rope& rope);
 // The same without RoPE, for a family that rotates q and k itself.

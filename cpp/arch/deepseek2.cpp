@@ -32,12 +32,6 @@ Latent latent_of(const ModelConfig& c) {
   return s;
 }
 
-BufferId compressed_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor) {
-  const BufferId w =
-      b.layer_weight(fmt::format("attn.{}_weight", name), fmt::format("{}.weight", tensor), {b.width(x)});
-  return b.rms_norm(b.at_layer(name), x, w, kInnerEps, b.width(x));
-}
-
 BufferId latent_attention(Builder& b, BufferId x, const Latent& s, const Rope& rope, BufferId temperature) {
   const auto& c = b.config();
   const std::uint32_t k_dim = s.nope + s.rotated;
@@ -45,15 +39,15 @@ BufferId latent_attention(Builder& b, BufferId x, const Latent& s, const Rope& r
   BufferId q;
   if (b.layer_has("attn_q_a.weight")) {
     const BufferId row = project(b, "q_row", "attn.q_a", x, "attn_q_a", c.q_lora_rank);
-    q = project(b, "q", "attn.q", compressed_norm(b, "q_row_norm", row, "attn_q_a_norm"), "attn_q_b", q_dim);
+    q = project(b, "q", "attn.q", row_norm(b, "q_row_norm", row, "attn_q_a_norm", kInnerEps), "attn_q_b", q_dim);
   } else {
     q = project(b, "q", "attn.q", x, "attn_q", q_dim);
   }
   if (temperature != ir::kNoBuffer)
     q = b.rope(b.at_layer("q_scaled"), q, b.positions(), temperature, k_dim, k_dim, false);
   const BufferId both = project(b, "kv_row", "attn.kv_a", x, "attn_kv_a_mqa", s.rank + s.rotated);
-  const BufferId row = compressed_norm(
-      b, "kv_row_norm", b.slice(b.at_layer("kv_c"), both, s.rank + s.rotated, 0, s.rank), "attn_kv_a_norm");
+  const BufferId row = row_norm(b, "kv_row_norm", b.slice(b.at_layer("kv_c"), both, s.rank + s.rotated, 0, s.rank),
+                                "attn_kv_a_norm", kInnerEps);
   const BufferId k_part =
       rotate(b, "k_rot", b.slice(b.at_layer("k_part"), both, s.rank + s.rotated, s.rank, s.rotated), rope, s.rotated);
   const BufferId q_part =
@@ -90,10 +84,8 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
   const BufferId hidden = embed_tokens(b, 1.0f);
   const Rope rope = config_rope(b, false);
   const Latent shape = latent_of(c);
-  // Within the original context the temperature is 1.
-  const bool has_temperature = c.temperature_scale > 0 && options.max_context > c.rope_original_context;
   const BufferId temperature =
-      has_temperature ? b.constant("rope_temperature", {options.max_context, c.mla_k_dim}) : ir::kNoBuffer;
+      queries_have_temperature(b) ? b.constant("rope_temperature", {options.max_context, c.mla_k_dim}) : ir::kNoBuffer;
   const bool is_glm = c.architecture == "deepseek2" && c.vocab_size == kVocabularyOfGlm;
   const RouterDefaults router{.gating = is_glm ? push::kSigmoid : push::kSoftmax,
                               .renormalize = c.architecture == "mistral4"};

@@ -16,8 +16,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     b.set_layer(static_cast<int>(layer));
     const AttentionShape shape = attention_shape(c, layer);
     Qkv qkv = project_qkv(b, row_norm(b, "attn_norm", hidden, "attn_norm"), shape);
-    qkv.q = row_norm(b, "q_norm", qkv.q, "attn_q_norm");
-    qkv.k = row_norm(b, "k_norm", qkv.k, "attn_k_norm");
+    norm_rows(b, qkv);
     b.add_into(hidden, project(b, "attn_out", "attn.output", attend(b, qkv, shape, rope), "attn_output", c.model_dim));
     add_feed_forward(b, row_norm(b, "ffn_norm", hidden, "ffn_norm"), hidden, layer, {.gating = push::kSigmoid});
   }

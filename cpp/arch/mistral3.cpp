@@ -17,10 +17,8 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
                          c.temperature_scale, c.rope_dim, c.head_dim));
   const BufferId hidden = embed_tokens(b, 1.0f);
   const Rope k_rope = config_rope(b, false);
-  // Within the original context f is 1, and the queries read the same angles as the keys.
-  const bool has_temperature = c.temperature_scale > 0 && options.max_context > c.rope_original_context;
   Rope q_rope = k_rope;
-  if (has_temperature) q_rope.table = b.constant("rope_q", {options.max_context, c.rope_dim});
+  if (queries_have_temperature(b)) q_rope.table = b.constant("rope_q", {options.max_context, c.rope_dim});
   for (std::uint32_t layer = 0; layer < c.n_layers; ++layer) {
     b.set_layer(static_cast<int>(layer));
     const AttentionShape shape = attention_shape(c, layer);

@@ -26,8 +26,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     AttentionShape shape = attention_shape(c, layer);
     if (!sliding) shape.window = 0;
     Qkv qkv = project_qkv(b, hidden, shape);
-    qkv.q = row_norm(b, "q_norm", qkv.q, "attn_q_norm");
-    qkv.k = row_norm(b, "k_norm", qkv.k, "attn_k_norm");
+    norm_rows(b, qkv);
     const BufferId attn = project(b, "attn_out", "attn.output", attend(b, qkv, shape, sliding ? local : global),
                                   "attn_output", c.model_dim);
     b.add_into(hidden, row_norm(b, "attn_post_norm", attn, "post_attention_norm"));

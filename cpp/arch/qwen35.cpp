@@ -66,14 +66,6 @@ BufferId gated_attention(Builder& b, BufferId x, const AttentionShape& s, const 
   return project(b, "attn_out", "attn.output", y, "attn_output", b.config().model_dim);
 }
 
-void feed_forward(Builder& b, BufferId hidden, std::uint32_t layer) {
-  const auto& c = b.config();
-  const BufferId x = row_norm(b, "ffn_norm", hidden, "post_attention_norm");
-  if (c.n_experts == 0) return b.add_into(hidden, dense_ffn(b, x, c.ffn_dim_per_layer[layer], push::kSilu));
-  b.add_into(hidden, experts(b, x, x, push::kSilu));
-  add_shared_expert(b, x, hidden, push::kSilu);
-}
-
 Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
   Builder b(c.architecture, c, weights, options);
   if (c.ssm_k_heads == 0 || c.ssm_v_heads % c.ssm_k_heads != 0 || c.ssm_v_heads == 0 || c.ssm_k_dim == 0 ||
@@ -99,7 +91,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
     b.add_into(hidden,
                is_recurrent(c, layer) ? delta_net(b, norm) : gated_attention(b, norm, attention_shape(c, layer), rope));
-    feed_forward(b, hidden, layer);
+    add_feed_forward(b, row_norm(b, "ffn_norm", hidden, "post_attention_norm"), hidden, layer);
   }
   output_head(b, hidden);
   return b.finish(mtp_blocks(c));
