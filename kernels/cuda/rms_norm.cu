@@ -1,5 +1,5 @@
-// RMS_NORM, and the ops that are fused with it: SSM_GATED_NORM, RESIDUAL_RMS_NORM, QUANTIZE of the rows, and the sum
-// over a token's experts. The order of sums is that of kernels/cpu/rms_norm.cpp. Grid: one workgroup per row.
+// RMS_NORM, and the ops that are fused with it: RESIDUAL_RMS_NORM, QUANTIZE of the rows, and the sum over a token's
+// experts. The order of sums is that of kernels/cpu/rms_norm.cpp. Grid: one workgroup per row.
 #include "kernels/cuda/moe_sum.cuh"
 #include "kernels/cuda/row_tiles.cuh"
 
@@ -15,22 +15,6 @@ extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
   const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
   rms_norm_row(args.buffer<const float>(binding::RmsNorm::x) + at, args.buffer<const float>(binding::RmsNorm::w),
                args.buffer<float>(binding::RmsNorm::y) + at, d, c.group, c.eps, shared);
-}
-
-// SSM_GATED_NORM: y = RMS_NORM(x) * silu(z).
-extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
-  ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
-  let_next_start();
-  if (blockIdx.x >= args.dim(symbol::Row::rows)) return;
-  const auto c = args.constants<push::SsmGatedNorm>();
-  const uint32_t d = args.dim(symbol::Row::width);
-  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
-  const float* z = args.buffer<const float>(binding::SsmGatedNorm::z) + at;
-  float* y = args.buffer<float>(binding::SsmGatedNorm::y) + at;
-  rms_norm_row(args.buffer<const float>(binding::SsmGatedNorm::x) + at,
-               args.buffer<const float>(binding::SsmGatedNorm::w), y, d, c.group, c.eps, shared);
-  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) y[i] = y[i] * exact::silu(z[i]);
 }
 
 // Computes the RMS_NORM of a row into h, in shared memory. If `added` is not null, it is first added to x in place.

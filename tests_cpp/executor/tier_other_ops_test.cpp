@@ -1,7 +1,9 @@
 // Ops that no model of ours has now, and ops as models here run them seldom, on every tier that has a kernel for them,
 // against T-CPU.
+#include <array>
 #include <random>
 
+#include "kernels/common/push.h"
 #include "kernels/common/state_run.h"
 #include "random_weights.h"
 #include "tier_graph.h"
@@ -28,6 +30,7 @@ class TierOtherOps : public TierGraphTest {
          got = run_graph(*GetParam(), graph, n, given, outputs);
     for (const auto* name : outputs) EXPECT_TRUE(wanted[name] == got[name]) << to_string(op) << " " << name;
   }
+  static bool is_cuda() { return std::string_view(GetParam()->name) == "t_cuda"; }
   std::mt19937 rng_{3};
 };
 
@@ -128,29 +131,49 @@ struct RecurrentStep {
   std::vector<std::int32_t> positions{17, 18, 19, 20, 21, 0, 1, 9, 30}, slots{2, 2, 2, 2, 2, 0, 0, 1, 3};
   std::vector<StateRun> runs{{0, kAllCertain, 0, 0, 0}, {1, kAllCertain, 0, 0, 0}, {2, 2, 1, 16, 4}, {0, 1, 0, 0, 0}};
   std::uint32_t n() const { return static_cast<std::uint32_t>(slots.size()); }
+
+  // Prompts: slot 3 has a token, slot 0 the first 150 of its text, slot 1 replays a guess before 141, and slot 2 ends in
+  // three guesses.
+  static RecurrentStep of_prompts() {
+    RecurrentStep step{
+        {}, {}, {{0, kAllCertain, 0, 0, 0}, {1, kAllCertain, 1, 7, 5}, {0, 8, 0, 0, 0}, {0, 1, 0, 0, 0}}};
+    for (const auto& [slot, first, n] : {std::array{3, 30, 1}, {0, 0, 150}, {1, 7, 141}, {2, 40, 11}})
+      for (int i = 0; i < n; ++i) step.slots.push_back(slot), step.positions.push_back(first + i);
+    return step;
+  }
 };
 
 TEST_P(TierOtherOps, GuessesOfAConvolution) {
-  const RecurrentStep step;
-  for (const std::uint32_t width : {2u, 4u, 5u})
-    for (const std::uint32_t channels : {40u, 600u}) {
+  struct Shape {
+    std::uint32_t width, channels;
+    bool has_bias = false;
+    std::uint32_t act = push::kConvSilu;
+  };
+  std::vector<Shape> shapes{{2, 40}, {2, 600}, {4, 40}, {4, 600}, {5, 40}, {5, 600}};
+  // T1 and T2 have no bias and no other activation.
+  if (is_cuda())
+    shapes.insert(shapes.end(), {{4, 300, true}, {3, 257, false, push::kConvNone}, {2, 5, true, push::kConvNone}});
+  for (const RecurrentStep& step : {RecurrentStep(), RecurrentStep::of_prompts()})
+    for (const auto& [width, channels, has_bias, act] : shapes) {
       ir::Graph graph("conv", ir::Stage::kBoth);
       const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, channels}),
                  w = declare(graph, "const.w", kConstant, DType::kF32, {channels, width}),
+                 bias = has_bias ? declare(graph, "const.bias", kConstant, DType::kF32, {channels}) : ir::kNoBuffer,
                  pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
                  slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
                  state = declare(graph, "state.s", kState, DType::kF32, {step.kEntries, width - 1, channels}),
                  runs = declare(graph, "request.runs", kRequest, DType::kU32, {step.kSlots, kStateRunWords}),
                  saved = declare(graph, "state.saved", kState, DType::kF32, {step.kSlots, step.kSaved, channels}),
                  y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, channels});
-      auto& node =
-          add_node(graph, ir::Op::SSM_CONV1D, {x, w, ir::kNoBuffer, pos, slot, state, runs, saved}, {y, state, saved});
+      auto& node = add_node(graph, ir::Op::SSM_CONV1D, {x, w, bias, pos, slot, state, runs, saved}, {y, state, saved});
       node.inplace = true;
       ir::set_attr(node, "width", width);
       ir::set_attr(node, "taps", width - 1);
+      ir::set_attr(node, "act", act);
       expect_same(ir::Op::SSM_CONV1D, graph, step.n(),
                   {{"act.x", bytes_of(random_values(step.n() * channels, rng_))},
                    {"const.w", bytes_of(random_values(channels * width, rng_))},
+                   {"const.bias", bytes_of(random_values(channels, rng_))},
                    {"request.pos", bytes_of(step.positions)},
                    {"request.slot", bytes_of(step.slots)},
                    {"state.s", bytes_of(random_values(step.kEntries * (width - 1) * channels, rng_))},
@@ -167,8 +190,7 @@ TEST_P(TierOtherOps, GuessesOfADeltaNet) {
   };
   std::vector<Shape> shapes{{2, 4, 16, 8, 0}, {2, 4, 128, 128, 1}, {1, 3, 48, 40, 0}, {2, 2, 100, 33, 1}};
   // T1 and T2 take states of at most 128 rows.
-  if (std::string_view(GetParam()->name) == "t_cuda")
-    shapes.insert(shapes.end(), {{1, 2, 160, 40, 0}, {2, 4, 300, 7, 1}});
+  if (is_cuda()) shapes.insert(shapes.end(), {{1, 2, 160, 40, 0}, {2, 4, 300, 7, 1}});
   for (const Shape& s : shapes) {
     const std::uint32_t columns = 2 * s.n_k * s.k_dim + s.n_v * s.v_dim, width = columns + 2 * s.n_v,
                         state_size = s.n_v * s.k_dim * s.v_dim;
@@ -207,6 +229,128 @@ TEST_P(TierOtherOps, GuessesOfADeltaNet) {
                  {"state.saved", bytes_of(random_values(step.kSlots * 2 * step.kSaved * width, rng_))}},
                 {"act.y", "state.s", "state.saved"});
   }
+}
+
+TEST_P(TierOtherOps, GuessesOfAScan) {
+  struct Shape {
+    std::uint32_t n_heads, n_groups, head_dim, state_dim;
+  };
+  for (const RecurrentStep& step : {RecurrentStep(), RecurrentStep::of_prompts()})
+    for (const Shape& s : {Shape{2, 1, 8, 16}, {4, 2, 64, 128}, {3, 3, 40, 33}, {2, 1, 33, 100}, {1, 1, 7, 256}}) {
+      const std::uint32_t inner = s.n_heads * s.head_dim, columns = inner + 2 * s.n_groups * s.state_dim,
+                          width = columns + s.n_heads;
+      ir::Graph graph("scan", ir::Stage::kBoth);
+      const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, columns}),
+                 dt = declare(graph, "act.dt", kActivation, DType::kF32, {ir::kTokens, s.n_heads}),
+                 a = declare(graph, "const.a", kConstant, DType::kF32, {s.n_heads, 1}),
+                 dt_bias = declare(graph, "const.dt_bias", kConstant, DType::kF32, {s.n_heads}),
+                 d = declare(graph, "const.d", kConstant, DType::kF32, {s.n_heads, 1}),
+                 pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
+                 slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+                 state = declare(graph, "state.s", kState, DType::kF32,
+                                 {step.kEntries, s.n_heads, s.state_dim, s.head_dim}),
+                 runs = declare(graph, "request.runs", kRequest, DType::kU32, {step.kSlots, kStateRunWords}),
+                 saved = declare(graph, "state.saved", kState, DType::kF32, {step.kSlots, 2, step.kSaved, width}),
+                 y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, inner});
+      auto& node =
+          add_node(graph, ir::Op::SSM_SCAN, {x, dt, a, dt_bias, d, pos, slot, state, runs, saved}, {y, state, saved});
+      node.inplace = true;
+      ir::set_attr(node, "n_heads", s.n_heads);
+      ir::set_attr(node, "n_groups", s.n_groups);
+      ir::set_attr(node, "head_dim", s.head_dim);
+      ir::set_attr(node, "state_dim", s.state_dim);
+      expect_same(ir::Op::SSM_SCAN, graph, step.n(),
+                  {{"act.x", bytes_of(random_values(step.n() * columns, rng_))},
+                   {"act.dt", bytes_of(random_values(step.n() * s.n_heads, rng_))},
+                   {"const.a", bytes_of(std::vector(s.n_heads, -0.3f))},
+                   {"const.dt_bias", bytes_of(random_values(s.n_heads, rng_))},
+                   {"const.d", bytes_of(random_values(s.n_heads, rng_))},
+                   {"request.pos", bytes_of(step.positions)},
+                   {"request.slot", bytes_of(step.slots)},
+                   {"state.s", bytes_of(random_values(step.kEntries * inner * s.state_dim, rng_))},
+                   {"request.runs", bytes_of(step.runs)},
+                   {"state.saved", bytes_of(random_values(step.kSlots * 2 * step.kSaved * width, rng_))}},
+                  {"act.y", "state.s", "state.saved"});
+    }
+}
+
+// The gate before and after the norm, with the same weights for all groups and with weights of each group. Groups are
+// smaller and larger than what half a warp holds, and rows have more parts than a workgroup has half warps.
+TEST_P(TierOtherOps, NormsWithAGate) {
+  struct Shape {
+    std::uint32_t d, group;
+    bool gate_first, has_own_weights, is_in_place;
+  };
+  std::vector<Shape> shapes{
+      {96, 32, false, false, false}, {40 * 128, 128, false, false, true}, {600, 600, false, false, false}};
+  // T1 and T2 gate after the norm, with one group's weights.
+  if (is_cuda())
+    shapes.insert(shapes.end(), {{96, 32, true, true, false},
+                                 {7, 7, true, true, true},
+                                 {3072, 3072, true, true, false},
+                                 {4 * 1280, 1280, true, true, true},
+                                 {70 * 200, 200, true, false, false},
+                                 {35 * 300, 300, false, true, true}});
+  for (const std::uint32_t n : {1u, 5u})
+    for (const Shape& s : shapes) {
+      const std::uint32_t n_weights = s.has_own_weights ? s.d / s.group : 1;
+      ir::Graph graph("norm", ir::Stage::kBoth);
+      const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, s.d}),
+                 z = declare(graph, "act.z", kActivation, DType::kF32, {ir::kTokens, s.d}),
+                 w = declare(graph, "const.w", kConstant, DType::kF32, {n_weights, s.group}),
+                 y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, s.d});
+      auto& node = add_node(graph, ir::Op::SSM_GATED_NORM, {x, z, w}, {s.is_in_place ? x : y});
+      node.inplace = s.is_in_place;
+      ir::set_attr(node, "eps", 1e-5f);
+      ir::set_attr(node, "group", s.group);
+      ir::set_attr(node, "gate_first", std::uint32_t{s.gate_first});
+      expect_same(ir::Op::SSM_GATED_NORM, graph, n,
+                  {{"act.x", bytes_of(random_values(n * s.d, rng_))},
+                   {"act.z", bytes_of(random_values(n * s.d, rng_))},
+                   {"const.w", bytes_of(random_values(n_weights * s.group, rng_))}},
+                  {s.is_in_place ? "act.x" : "act.y"});
+    }
+}
+
+TEST_P(TierOtherOps, LayerNorms) {
+  for (const std::uint32_t d : {1u, 15u, 256u, 257u, 2000u, 4096u, 9001u})
+    for (const bool has_b : {false, true})
+      for (const std::uint32_t n : {1u, 6u}) {
+        const bool is_in_place = n == 6;
+        ir::Graph graph("norm", ir::Stage::kBoth);
+        const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, d}),
+                   w = declare(graph, "const.w", kConstant, DType::kF32, {d}),
+                   b = has_b ? declare(graph, "const.b", kConstant, DType::kF32, {d}) : ir::kNoBuffer,
+                   y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, d});
+        auto& node = add_node(graph, ir::Op::LAYER_NORM, {x, w, b}, {is_in_place ? x : y});
+        node.inplace = is_in_place;
+        ir::set_attr(node, "eps", 1e-5f);
+        expect_same(ir::Op::LAYER_NORM, graph, n,
+                    {{"act.x", bytes_of(random_values(n * d, rng_))},
+                     {"const.w", bytes_of(random_values(d, rng_))},
+                     {"const.b", bytes_of(random_values(d, rng_))}},
+                    {is_in_place ? "act.x" : "act.y"});
+      }
+}
+
+TEST_P(TierOtherOps, ValuesByThemselves) {
+  for (const std::uint32_t width : {1u, 33u, 1100u})
+    for (const std::uint32_t n : {1u, 8u, 21u})
+      for (const ir::Op op : {ir::Op::MUL, ir::Op::RELU2, ir::Op::GELU}) {
+        auto values = random_values(n * width, rng_);
+        values[0] = -0.0f;
+        if (width > 4) values[1] = 1e30f, values[2] = -1e30f, values[3] = 1e-40f;
+        ir::Graph graph("values", ir::Stage::kBoth);
+        const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, width}),
+                   other = declare(graph, "act.other", kActivation, DType::kF32, {ir::kTokens, width}),
+                   y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, width});
+        if (op == ir::Op::MUL)
+          add_node(graph, op, {x, other}, {y});
+        else
+          add_node(graph, op, {x}, {y});
+        expect_same(op, graph, n,
+                    {{"act.x", bytes_of(values)}, {"act.other", bytes_of(random_values(n * width, rng_))}}, {"act.y"});
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, TierOtherOps, ::testing::ValuesIn(other_tiers()),

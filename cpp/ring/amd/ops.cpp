@@ -75,10 +75,11 @@ std::span<const AmdOp> amd_ops() {
   using gpu::symbols_of;
   static const std::vector<gpu::OpRow::Limit> of_heads{{amd_symbol::FlashAttn::attr_v_head_dim, rdna::kMostValues},
                                                        {amd_symbol::FlashAttn::attr_head_dim, rdna::kMostRotated}};
-  // The kernels have no bias and no other activation than silu, and norm before they gate, with one group's weights.
   using op_symbol::GatedNorm, op_symbol::SsmConv1d;
-  static const std::vector<gpu::OpRow::Limit> of_conv1d{{SsmConv1d::biases, 0}, {SsmConv1d::attr_act, push::kConvSilu}},
-      of_gated_norm{{GatedNorm::w_groups, 1}, {GatedNorm::attr_gate_first, 0}};
+  static const std::vector<gpu::OpRow::Limit> of_conv1d{{SsmConv1d::biases, 0, "with a bias"},
+                                                        {SsmConv1d::attr_act, push::kConvSilu, "without silu"}},
+      of_gated_norm{{GatedNorm::w_groups, 1, "with weights of each group"},
+                    {GatedNorm::attr_gate_first, 0, "with the gate before the norm"}};
   static const std::vector<AmdOp> ops{
       {{Op::EMBED, symbols_of<amd_symbol::Embed>(), {{"n"}}, Keys::kWeights, kRow}, own},
       {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},

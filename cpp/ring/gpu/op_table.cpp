@@ -36,10 +36,15 @@ bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name) {
 
 Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file) {
   ZRT_TRY(auto slots, kernel::read_slots(kernels.tier, file, ir::rule(row.op), row.symbols));
-  for (const OpRow::Limit& limit : row.limits)
-    if (slots.symbols[limit.symbol] > limit.most && slots.symbols[limit.symbol] != kernel::kAbsent)
-      return fail(StatusCode::kUnavailable, "[{}] {} with {} = {}, its kernel goes to {}", kernels.tier, file.name,
-                  row.symbols[limit.symbol], slots.symbols[limit.symbol], limit.most);
+  for (const OpRow::Limit& limit : row.limits) {
+    const std::uint32_t value = slots.symbols[limit.symbol];
+    if (value <= limit.most || value == kernel::kAbsent) continue;
+    if (limit.missing != nullptr)
+      return fail(StatusCode::kUnavailable, "[{}] the tier has no kernel for {} {}", kernels.tier, to_string(row.op),
+                  limit.missing);
+    return fail(StatusCode::kUnavailable, "[{}] the tier has no kernel for {} with {} = {}, at most {}", kernels.tier,
+                to_string(row.op), row.symbols[limit.symbol], value, limit.most);
+  }
   return slots;
 }
 

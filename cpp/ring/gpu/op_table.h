@@ -39,6 +39,9 @@ struct OpRow {
   struct Limit {
     std::size_t symbol;
     std::uint32_t most;  // the largest value that the kernels support; 0: none, if an absent operand has the symbol
+    // What larger values mean, if the kernels lack a feature: "with a bias" follows the op's name in the error. Null: the
+    // error gives the symbol and both numbers.
+    const char* missing = nullptr;
   };
   std::vector<Limit> limits = {};
 };

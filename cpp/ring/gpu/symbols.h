@@ -35,8 +35,8 @@ ZRT_NAMES(Linear, k, m, dtype_w, dtype_x)
 ZRT_NAMES(LmHead, d, v, dtype_w, dtype_x)
 ZRT_NAMES(MatmulQ4K, k, m)
 ZRT_NAMES(Quantize, k, dtype_y)
-ZRT_NAMES(Row, d)  // used by ADD, SCALE, SOFTCAP, SIGMOID_MUL
-ZRT_NAMES(Glu, f)  // used by GLU, MOE_SWIGLU, GELU
+ZRT_NAMES(Row, d)  // used by ADD, MUL, SCALE, SOFTCAP, SIGMOID_MUL
+ZRT_NAMES(Glu, f)  // used by GLU, MOE_SWIGLU, GELU, RELU2
 ZRT_NAMES(GatherRows, d, n)
 ZRT_NAMES(CopyRows, w)
 ZRT_NAMES(PoolMean, d, n)

@@ -81,7 +81,7 @@ std::span<const TinyOp> tiny_ops() {
   using gpu::Keys, gpu::symbols_of;
   static const std::vector<TinyOp> ops{
       {{ir::Op::LINEAR, symbols_of<gpu::op_symbol::Linear>(), {{"n"}}, Keys::kWeights, 0, {{0, 64}}}, linear},
-      {{ir::Op::ADD, symbols_of<gpu::op_symbol::Row>(), {{"n"}}}, add},
+      {{ir::Op::ADD, symbols_of<gpu::op_symbol::Row>(), {{"n"}}, Keys::kNone, 0, {{0, 64, "of wide rows"}}}, add},
       {{ir::Op::GLU, symbols_of<gpu::op_symbol::Glu>(), {{"n"}}}, glu},
       {{ir::Op::FLASH_ATTN, symbols_of<gpu::op_symbol::FlashAttn>(), {{"n"}}, Keys::kKv}, attend}};
   return ops;
@@ -261,8 +261,10 @@ TEST(GpuTable, HasAnEntryForEachTypeAndReadsItsFiles) {
 }
 
 TEST_F(TinyTier, FilesOfOtherKernelsAreRefused) {
-  EXPECT_THAT(read_tiny(file_of(ir::Op::LINEAR, 65)).error().message,
-              HasSubstr("[tiny] linear with dim:k = 65, its kernel goes to 64"));
+  EXPECT_EQ(read_tiny(file_of(ir::Op::LINEAR, 65)).error().message,
+            "[tiny] the tier has no kernel for LINEAR with dim:k = 65, at most 64");
+  EXPECT_EQ(read_tiny(file_of(ir::Op::ADD, 65)).error().message, "[tiny] the tier has no kernel for ADD of wide rows");
+  EXPECT_TRUE(read_tiny(file_of(ir::Op::ADD, 64)));
   auto file = file_of(ir::Op::ADD);
   file.name = "scale";
   EXPECT_EQ(read_tiny(file).error().message, "[tiny] no kernel is named scale");

@@ -15,6 +15,7 @@ namespace op_symbol = gpu::op_symbol;
 namespace cuda_symbol {
 ZRT_NAMES(Embed, v, d, dtype_table, s, fields)
 ZRT_NAMES(SsmDeltaNet, n, k)
+ZRT_NAMES(SsmScan, n, k, slots, attr_state_dim)
 ZRT_NAMES(RequestState, s, fields)
 }  // namespace cuda_symbol
 

@@ -5,6 +5,7 @@
 #include "base/kv_type.h"
 #include "kernels/cuda/delta_net_args.h"
 #include "kernels/cuda/logprobs_args.h"
+#include "kernels/cuda/scan_args.h"
 #include "ring/cuda/plan/op_symbols.h"
 #include "ring/cuda/plan/ops.h"
 
@@ -142,6 +143,16 @@ void delta_net(Planner& p, const OpCall& c) {
            p.args<symbol::SsmDeltaNet>(c, {.rows = s.n, .k = s.k}));
 }
 
+// The second axis of the grid is runs of tokens, of which a step has at most one per slot.
+void scan(Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::SsmScan>();
+  const auto s = c.symbols<cuda_symbol::SsmScan>();
+  const std::uint32_t warps = ceil_div(push.state_dim, cuda::kScanRows);
+  p.launch("ssm_scan", "ssm_scan", push.n_heads * ceil_div(push.head_dim, cuda::kScanColumns),
+           std::min(c.count(s.n), s.slots), 1, 32 * warps, cuda::scan_shared_bytes(warps),
+           p.args<symbol::SsmScan>(c, {.rows = s.n, .k = s.k}));
+}
+
 void sample(Planner& p, const OpCall& c) {
   constexpr std::uint32_t kParts = 32;  // parts of a row, one workgroup each (sample.cu)
   const std::uint64_t v = c.symbols<op_symbol::Logits>().v;
@@ -201,11 +212,9 @@ void plan_glu_quantize(Planner& p, const OpCall& c, const gpu::Glu<Place>& glu, 
 }
 
 std::span<const CudaOp> cuda_ops() {
+  using cuda_symbol::SsmScan;
   using gpu::symbols_of;
-  using op_symbol::GatedNorm, op_symbol::SsmConv1d;
-  // The kernels have no bias and no other activation than silu, and norm before they gate, with one group's weights.
-  const std::vector<gpu::OpRow::Limit> of_conv1d{{SsmConv1d::biases, 0}, {SsmConv1d::attr_act, push::kConvSilu}},
-      of_gated_norm{{GatedNorm::w_groups, 1}, {GatedNorm::attr_gate_first, 0}};
+  const std::vector<gpu::OpRow::Limit> of_scan{{SsmScan::attr_state_dim, cuda::kMostScanWarps * cuda::kScanRows}};
   static const std::vector<CudaOp> ops{
       {{Op::EMBED, symbols_of<cuda_symbol::Embed>(), {{"n"}}, Keys::kWeights}, embed},
       {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
@@ -220,9 +229,9 @@ std::span<const CudaOp> cuda_ops() {
       {{Op::MOE_SWIGLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone}, wide},
       {{Op::MOE_DOWN_ACC, symbols_of<op_symbol::MoeDownAcc>(), {{"n"}}, Keys::kWeights}, plan_moe_down_acc},
       {{Op::SHARED_EXPERT, symbols_of<op_symbol::SharedExpert>(), {{"n"}}, Keys::kWeights}, plan_shared_expert},
-      {{Op::SSM_CONV1D, symbols_of<SsmConv1d>(), {}, Keys::kNone, 0, of_conv1d}, conv1d},
+      {{Op::SSM_CONV1D, symbols_of<op_symbol::SsmConv1d>(), {}, Keys::kNone}, conv1d},
       {{Op::SSM_DELTA_NET, symbols_of<cuda_symbol::SsmDeltaNet>(), {}, Keys::kNone}, delta_net},
-      {{Op::SSM_GATED_NORM, symbols_of<GatedNorm>(), {{"n"}}, Keys::kNone, 0, of_gated_norm}, plan_norm},
+      {{Op::SSM_GATED_NORM, symbols_of<op_symbol::GatedNorm>(), {{"n"}}, Keys::kNone}, plan_gated_norm},
       {{Op::RESIDUAL_RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
       {{Op::LM_HEAD, symbols_of<op_symbol::LmHead>(), {{"n"}}, Keys::kWeights}, linear},
       {{Op::ARGMAX, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, row<1024>},
@@ -248,6 +257,11 @@ std::span<const CudaOp> cuda_ops() {
       {{Op::COPY_ROWS, symbols_of<op_symbol::CopyRows>(), {{"n"}}, Keys::kNone}, copy_rows},
       {{Op::POOL_MEAN, symbols_of<op_symbol::PoolMean>(), {}, Keys::kNone}, pool_mean},
       {{Op::LOGPROBS, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, logprobs},
+      {{Op::LAYER_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_layer_norm},
+      {{Op::GELU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::MUL, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::RELU2, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::SSM_SCAN, symbols_of<SsmScan>(), {}, Keys::kNone, 0, of_scan}, scan},
   };
   return ops;
 }

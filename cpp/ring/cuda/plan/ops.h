@@ -27,8 +27,10 @@ void plan_stream_out(Planner& planner, const OpCall& call, const OpCall* store =
 // Plans a GLU together with the QUANTIZE of its rows to rows.y. rows.x is not read.
 void plan_glu_quantize(Planner& planner, const OpCall& call, const gpu::Glu<Place>& glu,
                        const gpu::Quantized<Place>& rows, const DigitRows& digits = {});
-// Plans RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM.
+// Plans RMS_NORM and RESIDUAL_RMS_NORM.
 void plan_norm(Planner& planner, const OpCall& call);
+void plan_gated_norm(Planner& planner, const OpCall& call);  // plans SSM_GATED_NORM
+void plan_layer_norm(Planner& planner, const OpCall& call);
 bool is_row_norm(const OpCall& call);  // whether the call normalizes whole rows and multiplies by w
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
 using ChoiceSum = gpu::ChoiceSum<Place>;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/cuda/norm_args.h"
 #include "ring/cuda/plan/ops.h"
 
 namespace zinc_rt::ring {
@@ -114,6 +115,22 @@ void plan_norm(Planner& p, const OpCall& c) {
   }
   const auto norm = gpu::row_norm(c);
   p.launch("rms_norm", gpu::kernel_name(c.op), c.rows(), 1, 1, kThreads, rms_bytes(norm.d, norm.group),
+           p.args_of_op(c));
+}
+
+void plan_gated_norm(Planner& p, const OpCall& c) {
+  constexpr std::uint32_t kMostThreads = 512;
+  const auto s = c.symbols<op_symbol::GatedNorm>();
+  const std::uint32_t group = c.constants<push::SsmGatedNorm>().group, parts = s.d / group * ceil_div(group, 256);
+  // Two half warps per warp, each of which handles a part of a group.
+  p.launch("ssm_gated_norm", "ssm_gated_norm", c.rows(), 1, 1, std::min(ceil_div(parts, 2) * 32, kMostThreads),
+           rms_bytes(s.d, group),
+           p.args<cuda::symbol::GatedNorm>(c, {.rows = c.rows_symbol, .d = s.d, .w_groups = s.w_groups}));
+}
+
+void plan_layer_norm(Planner& p, const OpCall& c) {
+  const std::uint32_t d = c.symbols<op_symbol::Norm>().d;
+  p.launch("layer_norm", "layer_norm", c.rows(), 1, 1, 512, std::uint64_t{cuda::kLayerNormPiece + ceil_div(d, 256)} * 4,
            p.args_of_op(c));
 }
 
