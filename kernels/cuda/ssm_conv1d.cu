@@ -29,8 +29,17 @@ extern "C" __global__ void ssm_conv1d(const __grid_constant__ OpArgs args) {
   };
   // Tokens of a slot are neighbours, so all between two tokens of the slot are its tokens, too.
   if (first >= c.taps && c.taps > 0 && slot[first - c.taps] == slot[first]) {
-    float sum = w[0] * input(first - c.taps);
-    for (uint32_t i = 1; i < c.width; ++i) sum = __fmaf_rn(w[i], input(first - c.taps + i), sum);
+    constexpr uint32_t kAhead = 4;  // taps whose loads are issued before the first sum
+    float sum = 0.0f;
+    for (uint32_t begin = 0; begin < c.width; begin += kAhead) {
+      float weight[kAhead], value[kAhead];
+#pragma unroll
+      for (uint32_t i = 0; i < kAhead; ++i)
+        if (begin + i < c.width) weight[i] = w[begin + i], value[i] = input(first - c.taps + begin + i);
+#pragma unroll
+      for (uint32_t i = 0; i < kAhead; ++i)
+        if (begin + i < c.width) sum = begin + i == 0 ? weight[i] * value[i] : __fmaf_rn(weight[i], value[i], sum);
+    }
     store_y(first, sum);
     return;
   }

@@ -36,11 +36,12 @@ extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
     gate = load_lane_of_group(z + at_row(part), size_of(part));
     if (gate_first) {
 #pragma unroll
-      for (uint32_t i = 0; i < 16; ++i) of.v[i] = of.v[i] * exact::silu(gate.v[i]);
-      // What does not stay in registers is read from y.
-#pragma unroll
-      for (uint32_t i = 0; i < 16; ++i)
-        if (part + step < n_parts && i * 16 + l < of.n) y[at_row(part) + i * 16 + l] = of.v[i];
+      for (uint32_t i = 0; i < 16; ++i) {
+        if (i * 16 + l >= of.n) continue;
+        of.v[i] = of.v[i] * exact::silu(gate.v[i]);
+        // What does not stay in registers is read from y.
+        if (part + step < n_parts) y[at_row(part) + i * 16 + l] = of.v[i];
+      }
     }
     const float squares = sum_of_squares(of);
     if (l == 0) shared[part] = squares;
@@ -61,12 +62,19 @@ extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
     }
     const float* weights = w + (has_own_weights ? at_row(part) : at_group(part));
     const float factor = factors[part / of_group];
+    constexpr uint32_t kAhead = 8;  // weights whose loads are issued before the first result is stored
 #pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) {
-      const uint32_t at = i * 16 + l;
-      if (at >= of.n) break;
-      const float normed = of.v[i] * factor * weights[at];
-      y[at_row(part) + at] = gate_first ? normed : normed * exact::silu(gate.v[i]);
+    for (uint32_t begin = 0; begin < 16; begin += kAhead) {
+      float weight[kAhead];
+#pragma unroll
+      for (uint32_t i = 0; i < kAhead; ++i) weight[i] = weights[min((begin + i) * 16 + l, of.n - 1)];
+#pragma unroll
+      for (uint32_t i = 0; i < kAhead; ++i) {
+        const uint32_t at = (begin + i) * 16 + l;
+        if (at >= of.n) continue;
+        const float normed = of.v[begin + i] * factor * weight[i];
+        y[at_row(part) + at] = gate_first ? normed : normed * exact::silu(gate.v[begin + i]);
+      }
     }
     if (part < step) break;
   }

@@ -17,6 +17,19 @@ namespace {
 
 constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
 
+// Returns the token behind the run that begins with token `first` of n. Tokens of a slot are neighbours, so the lanes can
+// look at 32 places of the step at once. All lanes of the warp must call it.
+__device__ __forceinline__ uint32_t end_of_run(const int32_t* slot, uint32_t first, uint32_t n) {
+  // Token `begin` is in the run, and the run's end is in (begin, end].
+  for (uint32_t begin = first, end = n;;) {
+    const uint32_t apart = (end - begin + 31) / 32, t = begin + threadIdx.x % 32 * apart;
+    const uint32_t n_inside = __popc(__ballot_sync(kAllLanes, t < end && slot[t] == slot[first]));
+    begin += (n_inside - 1) * apart;
+    if (apart == 1) return begin + 1;
+    end = min(begin + apart, end);
+  }
+}
+
 // Returns the first token of the step's run number `which`, or n if there are fewer runs. All threads of the workgroup
 // must call it. masks: shared memory, a word per warp.
 __device__ __forceinline__ uint32_t first_of_run(const int32_t* slot, uint32_t n, uint32_t which, uint32_t* masks) {
@@ -66,10 +79,30 @@ __device__ __forceinline__ float element(const float* x, uint32_t i) {
   return i % 4 == 0 ? four.x : i % 4 == 1 ? four.y : i % 4 == 2 ? four.z : four.w;
 }
 
-// A chunk of tokens on its way to shared memory: the lane's row of B and C and its column of x; of the first warp, lane
-// j also has dt of token j.
+// A chunk of tokens on its way to shared memory: the lane's row of B and C and its column of x.
 struct Loaded {
-  float b[kScanTokens], c[kScanTokens], x[kScanTokens], dt;
+  float b[kScanTokens], c[kScanTokens], x[kScanTokens];
+};
+
+// The rows of a run are numbered from 0: the replayed ones, then those of the step. They have four parts, some of which
+// may be empty: replayed rows up to the one behind which the state is saved, the other replayed rows, certain rows,
+// guesses. A chunk lies within a part.
+struct Parts {
+  uint32_t saved, replayed, certain, all;  // where each part ends
+  __device__ __forceinline__ uint32_t begin_of(uint32_t row) const {
+    return row < saved ? 0 : row < replayed ? saved : row < certain ? replayed : certain;
+  }
+  __device__ __forceinline__ uint32_t end_of(uint32_t row) const {
+    return row < saved ? saved : row < replayed ? replayed : row < certain ? certain : all;
+  }
+  // Returns the rows of the chunk that begins with a row.
+  __device__ __forceinline__ uint32_t chunk(uint32_t row) const { return min(kScanTokens, end_of(row) - row); }
+  __device__ __forceinline__ uint32_t n_chunks() const {
+    return chunks(saved) + chunks(replayed - saved) + chunks(certain - replayed) + chunks(all - certain);
+  }
+
+ private:
+  __device__ __forceinline__ static uint32_t chunks(uint32_t rows) { return (rows + kScanTokens - 1) / kScanTokens; }
 };
 
 }  // namespace
@@ -105,98 +138,123 @@ extern "C" __global__ void __launch_bounds__(32 * kMostScanWarps) ssm_scan(const
            ((static_cast<uint64_t>(i) * c.n_heads + h) * c.state_dim + first_row) * c.head_dim + column;
   };
   const auto store = [&](float* to) {
-    if (has_column) state.each_row([&](uint32_t i) { to[i * c.head_dim] = state.s[i]; });
-  };
-  const auto saved = [&](uint32_t half, uint32_t i) {
-    return args.buffer<float>(binding::SsmScan::saved) +
-           ((static_cast<uint64_t>(slot) * 2 + half) * args.dim(symbol::SsmScan::k) + i) * (columns + c.n_heads);
+    if (has_column) state.each_row([&](uint32_t i) { *to = state.s[i], to += c.head_dim; });
   };
   const float* stored = entry(slot);
   const bool is_old = pos != 0 && has_column;
-  state.each_row([&](uint32_t i) { state.s[i] = is_old ? stored[i * c.head_dim] : 0.0f; });
+  state.each_row([&](uint32_t i) { state.s[i] = is_old ? *stored : 0.0f, stored += c.head_dim; });
 
-  uint32_t n_tokens = 0;  // of the run
-  while (first + n_tokens < n) {
-    const uint32_t t = first + n_tokens + lane;
-    const uint32_t others = __ballot_sync(kAllLanes, t >= n || slots[t] != slot);
-    n_tokens += others == 0 ? 32 : __ffs(others) - 1;
-    if (others != 0) break;
-  }
-  // The replayed rows and then those of the step are numbered from 0. first_guess and last_to_save, behind which the
-  // state is stored in entry save_to, may be beyond all rows.
-  const uint32_t n_rows = run.n_replayed + n_tokens, last_to_save = run.save_at - 1 - (pos - run.n_replayed);
-  const uint32_t first_guess = run.n_certain < n_tokens ? run.n_replayed + run.n_certain : kAbsent;
-  const auto row_of = [&](uint32_t r) -> const float* {
-    if (r < run.n_replayed) return saved(run.half, r);
-    return args.buffer<const float>(binding::SsmScan::x) + static_cast<uint64_t>(first + r - run.n_replayed) * columns;
+  const uint32_t n_tokens = end_of_run(slots, first, n) - first, at_save = run.save_at - 1 - (pos - run.n_replayed);
+  const Parts parts{at_save < run.n_replayed ? at_save + 1 : 0, run.n_replayed,
+                    run.n_replayed + min(run.n_certain, n_tokens), run.n_replayed + n_tokens};
+  // Rows of `saved` begin with a row of x, so both are read alike: from a row, with another row `pitch` behind it.
+  const auto saved = [&](uint32_t half, uint32_t i) {
+    return args.buffer<float>(binding::SsmScan::saved) +
+           ((static_cast<uint64_t>(slot) * 2 + half) * args.symbols[symbol::SsmScan::k] + i) * (columns + c.n_heads);
   };
-  const auto load = [&](uint32_t chunk) {
+  const auto load = [&](uint32_t begin) {
+    const bool is_replayed = begin < parts.replayed;
+    const uint32_t n_here = parts.chunk(begin), pitch = is_replayed ? columns + c.n_heads : columns;
+    const float* row = is_replayed ? saved(run.half, begin)
+                                   : args.buffer<const float>(binding::SsmScan::x) +
+                                         static_cast<uint64_t>(first + begin - parts.replayed) * columns;
     Loaded to;
-    const uint32_t begin = chunk * kScanTokens;
 #pragma unroll
-    for (uint32_t j = 0; j < kScanTokens; ++j) {
-      if (begin + j >= n_rows) break;
-      const float* row = row_of(begin + j);
-      to.b[j] = row[b_at], to.c[j] = row[c_at], to.x[j] = row[x_at];
+    for (uint32_t j = 0; j < kScanTokens; ++j, row += pitch) {
+      const bool is_here = j < n_here;
+      to.b[j] = is_here ? row[b_at] : 0.0f, to.c[j] = is_here ? row[c_at] : 0.0f, to.x[j] = is_here ? row[x_at] : 0.0f;
     }
-    if (const uint32_t r = begin + lane; warp == 0 && lane < kScanTokens && r < n_rows)
-      to.dt =
-          r < run.n_replayed
-              ? row_of(r)[columns + h]
-              : args.buffer<const float>(binding::SsmScan::dt)[(first + r - run.n_replayed) * uint64_t{c.n_heads} + h];
     return to;
+  };
+  // The first warp computes softplus(dt + dt_bias) and the decay of 32 rows of a part at once, of a row in each lane.
+  const auto load_dt = [&](uint32_t begin) {
+    const uint32_t r = min(begin + lane, parts.end_of(begin) - 1);
+    return begin < parts.replayed
+               ? saved(run.half, r)[columns + h]
+               : args.buffer<const float>(
+                     binding::SsmScan::dt)[static_cast<uint64_t>(first + r - parts.replayed) * c.n_heads + h];
   };
 
   ScanTokens& tokens = reinterpret_cast<ScanTokens*>(shared)[warp];
   auto* sums = reinterpret_cast<ScanSums*>(reinterpret_cast<ScanTokens*>(shared) + n_warps) + warp;
+  const bool is_first_warp = warp == 0, is_last_warp = warp + 1 == n_warps;
   const float a = args.buffer<const float>(binding::SsmScan::a)[h],
               dt_bias = args.buffer<const float>(binding::SsmScan::dt_bias)[h],
               skip = args.buffer<const float>(binding::SsmScan::d)[h];
-  float* y_at = args.buffer<float>(binding::SsmScan::y) + h * c.head_dim + column;
-  const bool is_last_warp = warp + 1 == n_warps;
   Loaded loaded = load(0);
-  const uint32_t n_chunks = (n_rows + kScanTokens - 1) / kScanTokens;
-  for (uint32_t step = 0; step < n_chunks + n_warps - 1; ++step) {
-    if (step >= warp && step - warp < n_chunks) {
-      const uint32_t begin = (step - warp) * kScanTokens, n_here = min(kScanTokens, n_rows - begin);
+  float raw_dt = is_first_warp ? load_dt(0) : 0.0f, dt = 0.0f, decay = 0.0f;
+  const uint32_t n_steps = parts.n_chunks() + n_warps - 1;
+  for (uint32_t step = 0, begin = 0; step < n_steps; ++step) {
+    if (step >= warp && begin < parts.all) {
+      const uint32_t n_here = parts.chunk(begin), in_part = begin - parts.begin_of(begin), next = begin + n_here;
       ScanSums &in = sums[step % 2 * n_warps], &out = sums[(1 - step % 2) * n_warps + 1];
       __syncwarp();  // All lanes have read the tokens of the last chunk.
 #pragma unroll
-      for (uint32_t j = 0; j < kScanTokens; ++j) {
-        if (j >= n_here) break;
+      for (uint32_t j = 0; j < kScanTokens; ++j)
         tokens.b[j][lane] = loaded.b[j], tokens.c[j][lane] = loaded.c[j], tokens.x[j][lane] = loaded.x[j];
-        if (begin + j < first_guess) continue;
-        float* to = saved(1 - run.half, begin + j - first_guess);
-        if (warp == 0 && has_column) to[x_at] = loaded.x[j];
-        // The heads of a group read the same B and C. The first of them saves both.
-        if (tile == 0 && h % heads_of_group == 0 && has_row) to[b_at] = loaded.b[j], to[c_at] = loaded.c[j];
-        if (tile == 0 && warp == 0 && lane == j) to[columns + h] = loaded.dt;
+      if (is_first_warp) {
+        if (in_part % 32 == 0) {
+          dt = exact::softplus(raw_dt + dt_bias);
+          decay = exact::exp(dt * a);
+        }
+        if (lane / kScanTokens == in_part % 32 / kScanTokens)
+          in.dt[lane % kScanTokens] = dt, in.decay[lane % kScanTokens] = decay;
+        if (next < parts.all && (next - parts.begin_of(next)) % 32 == 0) raw_dt = load_dt(next);
       }
-      if (warp == 0 && lane < n_here) {
-        in.dt[lane] = exact::softplus(loaded.dt + dt_bias);
-        in.decay[lane] = exact::exp(in.dt[lane] * a);
-      }
-      if (begin + kScanTokens < n_rows) loaded = load(step - warp + 1);
+      if (next < parts.all) loaded = load(next);
       __syncwarp();
+      if (begin >= parts.certain) {
+        if (begin == parts.certain) store(entry(slot));
+#pragma unroll 1
+        for (uint32_t j = 0; j < n_here; ++j) {
+          float* to = saved(1 - run.half, begin + j - parts.certain);
+          if (is_first_warp && has_column) to[x_at] = tokens.x[j][lane];
+          // The heads of a group read the same B and C. The first of them saves both.
+          if (tile == 0 && h % heads_of_group == 0 && has_row)
+            to[b_at] = tokens.b[j][lane], to[c_at] = tokens.c[j][lane];
+          if (tile == 0 && is_first_warp && lane == 0)
+            to[columns + h] = args.buffer<const float>(
+                binding::SsmScan::dt)[static_cast<uint64_t>(first + begin + j - parts.replayed) * c.n_heads + h];
+        }
+      }
       if (!is_last_warp && lane < n_here) out.dt[lane] = in.dt[lane], out.decay[lane] = in.decay[lane];
-      for (uint32_t j = 0; j < n_here; ++j) {
-        const uint32_t r = begin + j;
-        if (r == first_guess) store(entry(slot));
-        const float x = tokens.x[j][lane], u = in.dt[j] * x, decay = in.decay[j];
-        const float *b = tokens.b[j], *of_c = tokens.c[j];
-        float y = warp == 0 ? 0.0f : in.y[j][lane];
-        state.each_row([&](uint32_t i) {
-          state.s[i] = __fmaf_rn(element(b, i), u, state.s[i] * decay);
-          y = __fmaf_rn(state.s[i], element(of_c, i), y);
-        });
+      // The last warp adds the part of x. A replayed row has no y.
+      const auto finish = [&](uint32_t j, float y) {
         if (!is_last_warp)
           out.y[j][lane] = y;
-        else if (r >= run.n_replayed && has_column)
-          y_at[static_cast<uint64_t>(first + r - run.n_replayed) * inner] = __fmaf_rn(skip, x, y);
-        if (r == last_to_save && r < run.n_replayed) store(entry(run.save_to));
+        else if (begin >= parts.replayed && has_column)
+          args.buffer<float>(binding::SsmScan::y)[static_cast<uint64_t>(first + begin + j - parts.replayed) * inner +
+                                                  h * c.head_dim + column] = __fmaf_rn(skip, tokens.x[j][lane], y);
+      };
+      // Two tokens at once, because the sums of one are a chain.
+      uint32_t j = 0;
+#pragma unroll 1
+      for (; j + 1 < n_here; j += 2) {
+        const float *b = tokens.b[j], *of_c = tokens.c[j], e = in.decay[j], e_next = in.decay[j + 1];
+        const float u = in.dt[j] * tokens.x[j][lane], u_next = in.dt[j + 1] * tokens.x[j + 1][lane];
+        float y = is_first_warp ? 0.0f : in.y[j][lane], y_next = is_first_warp ? 0.0f : in.y[j + 1][lane];
+        state.each_row([&](uint32_t i) {
+          const float now = __fmaf_rn(element(b, i), u, state.s[i] * e);
+          y = __fmaf_rn(now, element(of_c, i), y);
+          state.s[i] = __fmaf_rn(element(b + kScanRows, i), u_next, now * e_next);
+          y_next = __fmaf_rn(state.s[i], element(of_c + kScanRows, i), y_next);
+        });
+        finish(j, y);
+        finish(j + 1, y_next);
       }
+      if (j < n_here) {
+        const float *b = tokens.b[j], *of_c = tokens.c[j], e = in.decay[j], u = in.dt[j] * tokens.x[j][lane];
+        float y = is_first_warp ? 0.0f : in.y[j][lane];
+        state.each_row([&](uint32_t i) {
+          state.s[i] = __fmaf_rn(element(b, i), u, state.s[i] * e);
+          y = __fmaf_rn(state.s[i], element(of_c, i), y);
+        });
+        finish(j, y);
+      }
+      begin = next;
+      if (begin == parts.saved) store(entry(run.save_to));
     }
     __syncthreads();
   }
-  if (first_guess == kAbsent) store(entry(slot));
+  if (parts.certain == parts.all) store(entry(slot));
 }
