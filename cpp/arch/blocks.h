@@ -9,8 +9,8 @@
 
 namespace zinc_rt::arch {
 
-// Returns the prefixes of the tensors of blocks for multi-token prediction, which follow the layers and are not run, for
-// Builder::finish().
+// Returns the prefixes of the tensors of blocks for multi-token prediction, which follow the layers and are not run,
+// for Builder::finish().
 std::vector<std::string> mtp_blocks(const ModelConfig& config);
 
 // Adds the lookup of the token embeddings in model.embed_table. Returns the residual stream, act.hidden.

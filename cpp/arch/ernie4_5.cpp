@@ -1,6 +1,6 @@
 // Builds the graph of ERNIE 4.5, whose layer is the llama layer. RoPE rotates pairs (2i, 2i + 1). Most layers of
-// ernie4_5-moe have experts and a shared expert instead of the feed-forward network. Their router takes the softmax over
-// all experts, chooses with a bias per expert, and renormalizes the weights.
+// ernie4_5-moe have experts and a shared expert instead of the feed-forward network. Their router takes the softmax
+// over all experts, chooses with a bias per expert, and renormalizes the weights.
 #include "arch/blocks.h"
 
 namespace zinc_rt::arch {

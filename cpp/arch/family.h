@@ -44,8 +44,8 @@ struct RopeAngles {
   std::uint32_t temperature_length = 0;  // not read if temperature_scale is 0
 };
 // Describes a table of (cos, sin) pairs per position, which the executor computes in double. Its buffer is const.NAME
-// with shape [n_variants * max_context, n_rot], if the graph reads such a table. The length of the text decides which variant a token reads
-// (Family::rope_variant).
+// with shape [n_variants * max_context, n_rot], if the graph reads such a table. The length of the text decides which
+// variant a token reads (Family::rope_variant).
 struct RopeTable {
   std::string name;
   std::vector<RopeAngles> variants;

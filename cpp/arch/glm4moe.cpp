@@ -1,7 +1,8 @@
-// Builds the graph of GLM 4.5, 4.6 and 4.7 with experts: the llama layer with biases of q, k and v and, in some models, a
-// norm of each q and k head. The router takes sigmoids and chooses with a bias per expert; a shared expert is added. The
-// first layers have no experts. The file calls the norm before them post_attention_norm. RoPE rotates pairs (i, i + n_rot
-// / 2) of the first n_rot elements of a head. Blocks for multi-token prediction follow the last layer and are not run.
+// Builds the graph of GLM 4.5, 4.6 and 4.7 with experts: the llama layer with biases of q, k and v and, in some models,
+// a norm of each q and k head. The router takes sigmoids and chooses with a bias per expert; a shared expert is added.
+// The first layers have no experts. The file calls the norm before them post_attention_norm. RoPE rotates pairs (i, i +
+// n_rot / 2) of the first n_rot elements of a head. Blocks for multi-token prediction follow the last layer and are not
+// run.
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 

@@ -1,7 +1,7 @@
-// Builds the graph of gpt-oss. Every second layer attends to a window. Each head has a sink, a score that takes a share of
-// attention and has no value. q, k, v, the output, the router and the experts have biases. The experts' activation is
-// clamped. The file calls the norm before the experts post_attention_norm. RoPE rotates pairs (i, i + n_rot / 2), scaled
-// by YaRN whose bounds are not rounded to whole pairs.
+// Builds the graph of gpt-oss. Every second layer attends to a window. Each head has a sink, a score that takes a share
+// of attention and has no value. q, k, v, the output, the router and the experts have biases. The experts' activation
+// is clamped. The file calls the norm before the experts post_attention_norm. RoPE rotates pairs (i, i + n_rot / 2),
+// scaled by YaRN whose bounds are not rounded to whole pairs.
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 

@@ -1,5 +1,6 @@
 // Builds the graph of MiniMax M2: a norm of the whole rows of q and of k, then RoPE on the first n_rot elements of each
-// head, pairs (i, i + n_rot / 2). The router takes sigmoids, chooses with a bias per expert, and renormalizes the weights.
+// head, pairs (i, i + n_rot / 2). The router takes sigmoids, chooses with a bias per expert, and renormalizes the
+// weights.
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 

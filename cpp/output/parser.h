@@ -27,8 +27,8 @@ class Formats {
   // A FindToken returns the id of the token with this text, or nullopt if the vocabulary has no such token.
   using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
   Formats() = default;
-  // Looks up the tokens of all markers with `find`. `calls` may be null; `reasoning` may not. has_channels: messages have
-  // headers, so that a ChannelReader reads them, and the reasoning format has no meaning.
+  // Looks up the tokens of all markers with `find`. `calls` may be null; `reasoning` may not. has_channels: messages
+  // have headers, so that a ChannelReader reads them, and the reasoning format has no meaning.
   Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels = false);
 
   const CallFormat* calls() const { return calls_; }

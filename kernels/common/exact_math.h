@@ -142,8 +142,8 @@ ZRT_HD float gelu_tanh(float x) {
   return x > 12.0f ? x : (x < -14.0f ? -0.0f : y);
 }
 
-// Returns g * sigmoid(1.702 g) * (u + 1), with g = gate but at most 7, and u = up between -7 and 7 (gpt-oss). A rounding
-// error of 1.702 g would become a relative error of e^(1.702 g), so the product is carried in two floats.
+// Returns g * sigmoid(1.702 g) * (u + 1), with g = gate but at most 7, and u = up between -7 and 7 (gpt-oss). A
+// rounding error of 1.702 g would become a relative error of e^(1.702 g), so the product is carried in two floats.
 ZRT_HD float swiglu_oai(float gate, float up) {
   const float alpha = 1.702f, limit = 7.0f;
   const float g = gate > limit ? limit : gate, least = up > limit ? limit : up, u = least < -limit ? -limit : least;

@@ -1,9 +1,10 @@
 // This is the CPU reference kernel of the op FLASH_ATTN. It computes the causal attention of one query token per slot
 // over the slot's paged K and V. Query heads are grouped: head h reads kv head h / (n_heads / n_kv_heads). With window
 // > 0, token i attends only to tokens j with i - j < window. With softcap > 0, scores become s = cap * tanh(s / cap).
-// Masked tokens are skipped, never added. If sinks are given, each head has one more score, sinks[head], which has a share
-// of the exponentials but no value (gpt-oss). It is neither scaled nor capped. K and V of f32, f16 and q8_0 are converted to float first. Rotated K and V
-// (r8, r4) and integers (i16) are multiplied as integers (quant/rotated_kv.h, quant/integer_kv.h).
+// Masked tokens are skipped, never added. If sinks are given, each head has one more score, sinks[head], which has a
+// share of the exponentials but no value (gpt-oss). It is neither scaled nor capped. K and V of f32, f16 and q8_0 are
+// converted to float first. Rotated K and V (r8, r4) and integers (i16) are multiplied as integers (quant/rotated_kv.h,
+// quant/integer_kv.h).
 // Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
 // v_head_dim], sinks [n_heads] or absent, y [n, n_heads * v_head_dim].
 // Order of sums (rule 5): the history is split into chunks of 128 positions, at multiples of 128.
@@ -23,8 +24,8 @@
 //     m' = max(m, m_c), a = exp(m - m'), b = exp(m_c - m')
 //     l  = fma(l_c, b, l * a)
 //     o  = fma(o_c, b, o * a)
-//   A sink comes after the last chunk: m' = max(m, sink), a = exp(m - m'), l = l * a + exp(sink - m'), o = o * a. So a sink
-//   of minus infinity changes no bit.
+//   A sink comes after the last chunk: m' = max(m, sink), a = exp(m - m'), l = l * a + exp(sink - m'), o = o * a. So a
+//   sink of minus infinity changes no bit.
 //   y = o * (1 / l); for rotated values, rotate_output_back is applied to it
 //
 // A step of few tokens with long histories has fewer workgroups than threads. Then `prepare` computes the chunks before

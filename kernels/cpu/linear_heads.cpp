@@ -1,5 +1,5 @@
-// This is the CPU reference kernel of the op LINEAR_HEADS. It multiplies each of the h heads of a row by a matrix of its
-// own: y[t][head] = LINEAR(x[t][head], w[head]).
+// This is the CPU reference kernel of the op LINEAR_HEADS. It multiplies each of the h heads of a row by a matrix of
+// its own: y[t][head] = LINEAR(x[t][head], w[head]).
 // Shapes: x [n, h * k], w [h, m, k], y [n, h * m].
 // Order of sums: as in LINEAR. Heads, tokens and outputs are independent of each other.
 #include <algorithm>

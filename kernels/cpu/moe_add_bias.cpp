@@ -1,5 +1,6 @@
-// This is the CPU reference kernel of the op MOE_ADD_BIAS. It adds to each row of a MOE_LINEAR the bias of the expert that
-// computed it: y[t][j] += bias[ids[t][j]]. A row whose id lies outside [0, e) is left as it is (MOE_LINEAR made it NaN).
+// This is the CPU reference kernel of the op MOE_ADD_BIAS. It adds to each row of a MOE_LINEAR the bias of the expert
+// that computed it: y[t][j] += bias[ids[t][j]]. A row whose id lies outside [0, e) is left as it is (MOE_LINEAR made it
+// NaN).
 // Shapes: y [n, k * f], ids [n, k], bias [e, f].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"

@@ -4,11 +4,12 @@
 // likelihoods as weights. If renormalize is 1, the weights are divided by their sum. Then all weights are multiplied by
 // `scale`.
 // Which expert is better: the one with the larger logit; with choice_bias or several groups, the one with the larger
-// score s = p + choice_bias. The experts form `groups` groups of e / groups neighbours. A group's score is the sum of its
-// two largest s. Only experts of the groups_used best groups (of equal ones the lower) may be chosen.
+// score s = p + choice_bias, where a NaN counts as minus infinity. The experts form `groups` groups of e / groups
+// neighbours. A group's score is the sum of its two largest s. Only experts of the groups_used best groups (of equal
+// ones the lower) may be chosen.
 // Shapes: x [n, d], gate_w [e, d], bias, choice_bias [e] or absent, logits [n, e], ids, weights [n, n_used].
 // Order of sums: softmax takes the maximum, exp, and the sum in 16 lanes (lane = expert mod 16), folded, and multiplies
-//   by the sum's reciprocal. A score that is NaN counts as minus infinity. The sum of the chosen likelihoods runs from the best expert on. A group's score is its
+//   by the sum's reciprocal. The sum of the chosen likelihoods runs from the best expert on. A group's score is its
 //   largest s plus its second largest.
 #include <algorithm>
 

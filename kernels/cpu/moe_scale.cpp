@@ -1,6 +1,6 @@
-// This is the CPU reference kernel of the op MOE_SCALE. It computes y[t][j] = x[t][j] * expert_scale[ids[t][j]] for the k
-// experts that token t has chosen, whose rows x[t][j] are the products of MOE_LINEAR. An id outside [0, e) yields NaN. y
-// may be the same buffer as x.
+// This is the CPU reference kernel of the op MOE_SCALE. It computes y[t][j] = x[t][j] * expert_scale[ids[t][j]] for the
+// k experts that token t has chosen, whose rows x[t][j] are the products of MOE_LINEAR. An id outside [0, e) yields
+// NaN. y may be the same buffer as x.
 // Shapes: x, y [n, w], where w = k times the width of a row; ids [n, k], expert_scale [e].
 // Order of sums: there are none; each element is computed by itself.
 #include <cmath>

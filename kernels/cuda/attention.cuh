@@ -309,8 +309,8 @@ __device__ __forceinline__ push::FlashAttn with_heads_of(push::FlashAttn c) {
   return c;
 }
 
-// Returns the factors of a query head's sink; those that change nothing if there are no sinks. most: the largest score of
-// the head's chunks.
+// Returns the factors of a query head's sink; those that change nothing if there are no sinks. most: the largest score
+// of the head's chunks.
 __device__ __forceinline__ SinkFactors factors_of_sink(const OpArgs& args, uint32_t head, float most) {
   const float* sinks = args.buffer<const float>(binding::Attention::sinks);
   return sinks == nullptr ? SinkFactors{} : sink_factors(sinks[head], most);

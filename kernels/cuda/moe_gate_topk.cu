@@ -170,9 +170,9 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   }
 }
 
-// Finds the groups of experts that are none of the groups_used best. scores: of the experts. of_groups: receives a group's
-// score, its largest score plus its second largest. is_out: receives 1 for each group that is left out. REQUIRES: all
-// threads of the workgroup call it.
+// Finds the groups of experts that are none of the groups_used best. scores: of the experts. of_groups: receives a
+// group's score, its largest score plus its second largest. is_out: receives 1 for each group that is left out.
+// REQUIRES: all threads of the workgroup call it.
 __device__ inline void leave_best_groups(const push::MoeGateTopk& c, uint32_t e, const float* scores, float* of_groups,
                                          uint32_t* is_out) {
   const uint32_t each = e / c.groups;

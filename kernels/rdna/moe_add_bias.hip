@@ -1,5 +1,6 @@
 // Computes MOE_ADD_BIAS: y[t][j] += bias[ids[t][j]], for the rows of a product of experts (defined by
-// kernels/cpu/moe_add_bias.cpp). Each workgroup computes the rows of one token: thread i has the elements i, i + 256, ...
+// kernels/cpu/moe_add_bias.cpp). Each workgroup computes the rows of one token: thread i has the elements i, i + 256,
+// ...
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(moe_add_bias, 256) {

@@ -21,8 +21,8 @@ ZRT_DEVICE float float_of(uint32_t key) {
   return f32_from_bits(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
-// Sets the keys of all experts outside the groups_used best groups to 0. A group's score is its largest key's score plus
-// its second largest. REQUIRES: one lane of the wave calls it.
+// Sets the keys of all experts outside the groups_used best groups to 0. A group's score is its largest key's score
+// plus its second largest. REQUIRES: one lane of the wave calls it.
 ZRT_DEVICE void leave_best_groups(const push::MoeGateTopk& c, uint32_t e, uint32_t* keys, float* of_groups) {
   const uint32_t each = e / c.groups;
   for (uint32_t g = 0; g < c.groups; ++g) {

@@ -1,4 +1,5 @@
-// The parts of survives() (base/platform/processor_access.h) that do not depend on how a system makes the child process.
+// The parts of survives() (base/platform/processor_access.h) that do not depend on how a system makes the child
+// process.
 #pragma once
 
 #include <sys/types.h>
