@@ -57,10 +57,11 @@ bool is_mapped(const ir::Buffer& buffer, const LayoutOptions& options) {
   return options.weights_mapped && buffer.dtype != DType::kFixed16;
 }
 
-// Returns whether a weight is an experts' matrix that stays in host memory. Experts' matrices are the weights with
-// three dimensions (the operands !W[e,f,d] of ir/op_rules.cpp).
+// Returns whether a weight is an experts' matrix that stays in host memory. Experts' matrices are the weights
+// model.moe.* with three dimensions (the operands W[e,f,d] of ir/op_rules.cpp). The matrices of LINEAR_HEADS have three
+// dimensions, too, but each token reads all of them.
 bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
-  if (options.weights_mapped || buffer.rank < 3) return false;
+  if (options.weights_mapped || buffer.rank < 3 || !buffer.name.starts_with("model.moe.")) return false;
   const auto layer = layer_of(buffer.name);
   return layer && *layer >= options.first_host_layer;
 }
