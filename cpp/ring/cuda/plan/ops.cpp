@@ -214,7 +214,7 @@ void plan_glu_quantize(Planner& p, const OpCall& c, const gpu::Glu<Place>& glu, 
 std::span<const CudaOp> cuda_ops() {
   using cuda_symbol::SsmScan;
   using gpu::symbols_of;
-  const std::vector<gpu::OpRow::Limit> of_scan{{SsmScan::attr_state_dim, cuda::kMostScanWarps * cuda::kScanRows}};
+    static const std::vector<gpu::OpRow::Limit> of_scan{{SsmScan::attr_state_dim, cuda::kMostScanWarps * cuda::kScanRows}};
   static const std::vector<CudaOp> ops{
       {{Op::EMBED, symbols_of<cuda_symbol::Embed>(), {{"n"}}, Keys::kWeights}, embed},
       {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
