@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(32) moe_gate_topk_512(const __grid_
   gate_topk<16>(args);
 }
 
-// For any number of experts and choices. Grid: one workgroup per token. Shared memory: 2 * e + n_used floats, and 64
+// For up to 2048 experts (`taken`) and any number of choices. Grid: one workgroup per token. Shared memory: 2 * e + n_used floats, and 64
 // words.
 extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, p);

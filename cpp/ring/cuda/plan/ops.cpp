@@ -214,7 +214,10 @@ void plan_glu_quantize(Planner& p, const OpCall& c, const gpu::Glu<Place>& glu, 
 std::span<const CudaOp> cuda_ops() {
   using cuda_symbol::SsmScan;
   using gpu::symbols_of;
-    static const std::vector<gpu::OpRow::Limit> of_scan{{SsmScan::attr_state_dim, cuda::kMostScanWarps * cuda::kScanRows}};
+  static const std::vector<gpu::OpRow::Limit> of_scan{
+      {SsmScan::attr_state_dim, cuda::kMostScanWarps * cuda::kScanRows}};
+  // Each of a warp's 32 lanes remembers in 64 bits which of its experts are chosen (kernels/cuda/moe_gate_topk.cu).
+  constexpr std::uint32_t kMostExperts = 32 * 64;
   static const std::vector<CudaOp> ops{
       {{Op::EMBED, symbols_of<cuda_symbol::Embed>(), {{"n"}}, Keys::kWeights}, embed},
       {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
@@ -224,7 +227,13 @@ std::span<const CudaOp> cuda_ops() {
       {{Op::RMS_NORM_FUSED_ROPE_KV_WRITE, symbols_of<op_symbol::RopeKvWrite>(), {{"n"}}, Keys::kKv}, rope_kv_write},
       {{Op::FLASH_ATTN, symbols_of<op_symbol::FlashAttn>(), {{"n"}}, Keys::kKv}, attention},
       {{Op::FLASH_ATTN_BATCHED, symbols_of<op_symbol::FlashAttn>(), {{"n"}}, Keys::kKv}, attention},
-      {{Op::MOE_GATE_TOPK, symbols_of<op_symbol::GateTopk>(), {{"n"}}, Keys::kWeights}, gate_topk},
+      {{Op::MOE_GATE_TOPK,
+        symbols_of<op_symbol::GateTopk>(),
+        {{"n"}},
+        Keys::kWeights,
+        0,
+        {{op_symbol::GateTopk::e, kMostExperts}}},
+       gate_topk},
       {{Op::MOE_GATE_UP, symbols_of<op_symbol::MoeGateUp>(), {{"n"}}, Keys::kWeights}, experts},
       {{Op::MOE_SWIGLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone}, wide},
       {{Op::MOE_DOWN_ACC, symbols_of<op_symbol::MoeDownAcc>(), {{"n"}}, Keys::kWeights}, plan_moe_down_acc},
