@@ -16,8 +16,8 @@ namespace symbol = cuda::symbol;
 // Plans the router. next: the first packet that reads the choices sorted by expert, if any. has_logits: the product
 // that computes the logits is already planned.
 void choose_experts(Planner& p, const OpCall& c, const std::optional<Products>& next, bool has_logits) {
-  const std::uint32_t e = c.symbols<op_symbol::GateTopk>().e, n_used = c.constants<push::MoeGateTopk>().n_used;
   const auto push = c.constants<push::MoeGateTopk>();
+  const std::uint32_t e = c.symbols<op_symbol::GateTopk>().e, n_used = push.n_used;
   const bool is_scored =
                  push.gating != push::kSoftmax || push.groups > 1 || c.buffers[operand::MoeGateTopk::choice_bias],
              is_few = e <= 512 && n_used <= 32 && !is_scored;
