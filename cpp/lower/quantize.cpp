@@ -16,7 +16,7 @@ namespace {
 // quantized rows.
 constexpr std::size_t kX = operand::Linear::x;
 static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
-              kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);
+              kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x && kX == operand::LinearHeads::x);
 
 // Returns the type that the node's operand x must have: the activation type of the node's weights, or f32 if the op
 // takes no quantized input.
