@@ -106,7 +106,7 @@ Result<ring::Kernel> specialize(const Site& site, const kernel::KernelEntry& ent
 
 // Fails if the tier has no kernel of the op for one of its weights. The kernel is chosen by the type of one operand,
 // but reads all weights of the node.
-Status has_kernels(const Site& site, const ring::Ring& ring, DType key) {
+Status check_kernels(const Site& site, const ring::Ring& ring, DType key) {
   const auto refuse = [&](DType type, const std::string& what) {
     return fail(StatusCode::kUnavailable, "[lower] the tier has no kernel for {} of type {}{}", to_string(site.node.op),
                 to_string(type), what);
@@ -125,7 +125,7 @@ Status has_kernels(const Site& site, const ring::Ring& ring, DType key) {
 
 Result<ring::Packet> lower_node(const Site& site, ring::Ring& ring, KernelCache& cache, ring::PacketBatch& batch) {
   const DType key = kernel::kernel_key(site.graph, site.node);
-  ZRT_CHECK_OK(has_kernels(site, ring, key));
+  ZRT_CHECK_OK(check_kernels(site, ring, key));
   const auto* entry = ring.kernels().find(site.node.op, key);
   ring::Packet packet;
   packet.op = site.node.op;
