@@ -35,7 +35,7 @@ CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fa
       table_(make_cpu_table()),
       pool_(threads > 0 ? threads : usable_threads()),
       lds_(static_cast<std::size_t>(pool_.n_threads())) {
-  for (int set = 0; set < 2; ++set) give_back(works_.emplace_back());  // one submission for each set of operands
+  while (works_.size() < 2) give_back(works_.emplace_back());  // one submission for each set of operands
   if (!kHasThreads) return;
   thread_ = std::thread([this] {
     name_thread("zrt-ring-cpu");
