@@ -38,7 +38,9 @@ struct OpRow {
   std::uint32_t threads = 0;
   struct Limit {
     std::size_t symbol;
-    std::uint32_t most;  // the largest value that the kernels support; 0: none, if an absent operand has the symbol
+    // The largest value that the kernels support. The symbol of an absent operand passes any limit, so a limit
+    // of 0 on an extent means that the operand must be absent.
+    std::uint32_t most;
     // What larger values mean, if the kernels lack a feature: "with a bias" follows the op's name in the error. Null: the
     // error gives the symbol and both numbers.
     const char* missing = nullptr;
