@@ -55,7 +55,8 @@ BufferId latent_attention(Builder& b, BufferId x, const Latent& s, const Rope& r
   const BufferId absorbed =
       b.linear_heads(b.at_layer("q_absorbed"), b.slice(b.at_layer("q_nope"), q, k_dim, 0, s.nope),
                      b.layer_weight("attn.k_b_weight", "attn_k_b.weight", {s.heads, s.rank, s.nope}));
-  const AttentionShape shape{s.heads, 1, s.rank + s.rotated, s.rank, s.scale};
+  const AttentionShape shape{
+      s.heads, 1, s.rank + s.rotated, s.rank, s.scale, c.sliding_window, static_cast<float>(c.attention_softcap)};
   const BufferId seen = attend(b,
                                {b.concat(b.at_layer("q_latent"), absorbed, q_part, s.heads),
                                 b.concat(b.at_layer("k_latent"), row, k_part, 1), row},
@@ -81,6 +82,11 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
                     c.kv_lora_rank, c.mla_k_dim, c.rope_dim, c.mla_v_dim, c.head_dim, c.v_head_dim, c.n_kv_heads));
     return b.finish();
   }
+  if (c.attention_scale > 0 || (c.rope_attn_factor > 0 && c.rope_attn_factor != 1))
+    b.refuse(
+        fmt::format("attention.scale is {} and rope.scaling.attn_factor is {}; the factor of latent attention's scores "
+                    "comes from its heads and from YaRN alone",
+                    c.attention_scale, c.rope_attn_factor));
   const BufferId hidden = embed_tokens(b, 1.0f);
   const Rope rope = config_rope(b, false);
   const Latent shape = latent_of(c);
