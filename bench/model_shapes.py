@@ -612,6 +612,34 @@ def _qwen3(model_dim: int, n_layers: int, n_heads: int, ffn_dim: int, tied: bool
     return Shape("qwen3", model_dim, n_layers, n_heads, 8, 128, ffn_dim, **known)
 
 
+def _granite4(model_dim: int, n_heads: int, n_kv_heads: int, ssm_heads: int, scales: dict, **known) -> Shape:
+    """The hybrids of 40 layers, of which every tenth has attention."""
+    is_attention = [layer % 10 == 5 for layer in range(40)]
+    return Shape(
+        "granitehybrid",
+        model_dim,
+        40,
+        n_heads,
+        tuple(n_kv_heads if attention else 0 for attention in is_attention),
+        model_dim // n_heads,
+        vocab_size=100352,
+        context=131072,
+        norm_eps=1e-5,
+        ssm=Ssm(1, ssm_heads, 128, 64 * ssm_heads),
+        scales=(
+            ("rope.dimension_count", model_dim // n_heads),
+            ("embedding_scale", 12.0),
+            ("residual_scale", 0.22),
+            *scales.items(),
+        ),
+        **known,
+    )
+
+
+# M is Mamba 2, - a network, * attention.
+NEMOTRON_3_NANO_4B = "M-M-M-MM-M-M*-M-M*-M-M-M*-M-M-MM*-MMM-M-M-"
+LFM2_1_2B_ATTENTION = (2, 5, 8, 10, 12, 14)
+
 SIZES = {
     "qwen3-0.6b": _qwen3(1024, 28, 16, 3072, True),
     "qwen3-1.7b": _qwen3(2048, 28, 16, 6144, True),
@@ -759,5 +787,70 @@ SIZES = {
     ),
     "seed-oss-36b": Shape(
         "seed_oss", 5120, 64, 80, 8, 128, 27648, vocab_size=155136, context=524288, tied=False, rope_theta=1e7
+    ),
+    "gpt-oss-20b": Shape(
+        "gpt-oss",
+        2880,
+        24,
+        64,
+        8,
+        64,
+        2880,
+        vocab_size=201088,
+        context=131072,
+        tied=False,
+        rope_theta=150000.0,
+        norm_eps=1e-5,
+        n_experts=32,
+        n_experts_used=4,
+        expert_ffn_dim=2880,
+        window=128,
+        scales=(
+            ("rope.scaling.type", "yarn"),
+            ("rope.scaling.factor", 32.0),
+            ("rope.scaling.original_context_length", 4096),
+        ),
+    ),
+    "granite-4.0-h-micro": _granite4(2048, 32, 8, 64, {"attention.scale": 0.015625, "logit_scale": 8.0}, ffn_dim=8192),
+    "granite-4.0-h-tiny": _granite4(
+        1536,
+        12,
+        4,
+        48,
+        {"attention.scale": 0.0078125, "logit_scale": 6.0},
+        ffn_dim=512,
+        n_experts=64,
+        n_experts_used=6,
+        expert_ffn_dim=512,
+        shared_ffn_dim=1024,
+    ),
+    "nemotron-3-nano-4b": Shape(
+        "nemotron_h",
+        3136,
+        42,
+        40,
+        tuple(8 if mixer == "*" else 0 for mixer in NEMOTRON_3_NANO_4B),
+        128,
+        tuple(12544 if mixer == "-" else 0 for mixer in NEMOTRON_3_NANO_4B),
+        vocab_size=131072,
+        context=262144,
+        tied=False,
+        norm_eps=1e-5,
+        ssm=Ssm(8, 96, 128, 7680),
+        scales=(("rope.dimension_count", 78),),
+    ),
+    "lfm2-1.2b": Shape(
+        "lfm2",
+        2048,
+        16,
+        32,
+        tuple(8 if layer in LFM2_1_2B_ATTENTION else 0 for layer in range(16)),
+        64,
+        8192,
+        vocab_size=65536,
+        context=128000,
+        rope_theta=1e6,
+        norm_eps=1e-5,
+        scales=(("shortconv.l_cache", 3),),
     ),
 }

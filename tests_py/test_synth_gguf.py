@@ -82,6 +82,11 @@ FILES = {
     "glm-4-9b": ("Q4_K_M", 6.2),
     "ernie-4.5-0.3b": ("Q8_0", 0.39),
     "seed-oss-36b": ("Q4_K_M", 21.8),
+    "gpt-oss-20b": ("MXFP4_MOE", 12.11),
+    "granite-4.0-h-micro": ("Q4_K_M", 1.94),
+    "granite-4.0-h-tiny": ("Q4_K_M", 4.23),
+    "nemotron-3-nano-4b": ("Q4_K_M", 2.84),
+    "lfm2-1.2b": ("Q4_K_M", 0.731),
 }
 
 
