@@ -124,7 +124,7 @@ def shape_metadata(s: Shape, name: str) -> dict:
         "attention.head_count_kv": s.n_kv_heads,
         "attention.key_length": s.head_dim,
         "attention.value_length": s.head_dim,
-        f"attention.layer_norm_{'' if s.arch == 'cohere2' else 'rms_'}epsilon": s.norm_eps,
+        f"attention.layer_norm_{'' if s.arch in ('cohere2', *NEMOTRONS) else 'rms_'}epsilon": s.norm_eps,
         "rope.freq_base": s.rope_theta,
         **dict(s.scales),
     }

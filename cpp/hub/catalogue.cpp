@@ -30,6 +30,10 @@ constexpr CatalogueEntry kCatalogue[] = {
     {"ministral3", "hf:mistralai/Ministral-3-3B-Instruct-2512-GGUF:Q4_K_M", "2.1 GB", "Ministral 3 3B, text, Q4_K_M"},
     {"glm4.7-flash", "hf:unsloth/GLM-4.7-Flash-GGUF:Q4_K_M", "18.3 GB", "GLM-4.7-Flash 30B (experts), Q4_K_M"},
     {"granite3.3", "hf:ibm-granite/granite-3.3-2b-instruct-GGUF:Q4_K_M", "1.5 GB", "Granite 3.3 2B Instruct, Q4_K_M"},
+    {"granite-4.0-h-micro", "hf:ibm-granite/granite-4.0-h-micro-GGUF:Q4_K_M", "1.9 GB",
+     "Granite 4.0 H Micro 3B, Q4_K_M"},
+    {"lfm2-1.2b", "hf:LiquidAI/LFM2-1.2B-GGUF:Q4_K_M", "730 MB", "LFM2 1.2B, Q4_K_M"},
+    {"nemotron-3-nano-4b", "hf:nvidia/NVIDIA-Nemotron-3-Nano-4B-GGUF:Q4_K_M", "2.8 GB", "Nemotron 3 Nano 4B, Q4_K_M"},
 };
 
 }  // namespace
