@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json_number.h"
@@ -80,6 +82,14 @@ bool has_role(const Json& message, std::string_view role) {
   return found != message.end() && found->is_string() && found->get_ref<const std::string&>() == role;
 }
 
+// Returns the text of a call as the model writes it, without the markers around it.
+std::string written_call(const Json& function, const output::CallFormat& format) {
+  const Arguments arguments(function.value("arguments", Json()));
+  return output::call_text(
+      format, dump(function["name"]),
+      output::has_json_arguments(format) ? arguments.written() : output::arguments_text(format, arguments.object));
+}
+
 void append_text(Json& message, std::string text) {
   auto& own = output::content_as_text(message);
   if (!own.empty() && !text.empty()) own += "\n";
@@ -93,8 +103,7 @@ void write_calls(Json& message, const output::CallFormat& format) {
   for (Json& call : message["tool_calls"]) {
     const Json* function = function_of(call);
     if (function == nullptr) continue;
-    auto one =
-        output::call_text(format, dump((*function)["name"]), Arguments(function->value("arguments", Json())).written());
+    auto one = written_call(*function, format);
     if (!format.is_list) one = std::string(opening.marker) + one + std::string(opening.close);
     calls += (calls.empty() ? "" : std::string(format.separator)) + one;
   }
@@ -103,8 +112,77 @@ void write_calls(Json& message, const output::CallFormat& format) {
     text = fmt::format("{}{}{}{}{}", opening.marker, format.list_open, calls, format.list_close, opening.close);
   else
     text = std::move(calls);
+  text = fmt::format("{}{}{}", format.first, text, format.last);
   append_text(message, std::move(text));
   message.erase("tool_calls");
+}
+
+// Gives each call a message of its own, followed by the results that belong to it. The first of these messages keeps the
+// text and the reasoning. Results belong to a call by its id; those without an id belong to the calls in their order.
+void split_calls(Json& messages) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Json& message = messages[i];
+    if (!message.is_object() || !has_calls(message) || message["tool_calls"].size() < 2) {
+      out.push_back(message);
+      continue;
+    }
+    std::vector<const Json*> results;
+    for (std::size_t next = i + 1; next < messages.size(); ++next) {
+      if (!messages[next].is_object() || !has_role(messages[next], "tool")) break;
+      results.push_back(&messages[next]);
+    }
+    i += results.size();
+    const auto id_of = [](const Json& object, const char* name) {
+      const auto id = object.find(name);
+      return id != object.end() && id->is_string() ? id->get<std::string>() : std::string();
+    };
+    bool is_first = true;
+    for (const Json& call : message["tool_calls"]) {
+      Json one = is_first ? message : Json{{"role", message["role"]}, {"content", ""}};
+      is_first = false;
+      one["tool_calls"] = Json::array({call});
+      out.push_back(std::move(one));
+      const std::string id = call.is_object() ? id_of(call, "id") : std::string();
+      const auto is_of_call = [&](const Json* result) { return !id.empty() && id_of(*result, "tool_call_id") == id; };
+      const auto has_no_id = [&](const Json* result) { return id_of(*result, "tool_call_id").empty(); };
+      const auto append_first = [&](auto&& is_wanted) {
+        const auto found = std::ranges::find_if(results, is_wanted);
+        if (found == results.end()) return false;
+        out.push_back(**found);
+        results.erase(found);
+        return true;
+      };
+      bool has_result = false;
+      while (append_first(is_of_call)) has_result = true;
+      if (!has_result) append_first(has_no_id);
+    }
+    for (const Json* result : results) out.push_back(*result);
+  }
+  messages = std::move(out);
+}
+
+// Writes calls as messages whose metadata is the function's name, for a template that renders those instead of calls.
+// The text of a message with a call becomes a message before it.
+void write_metadata(Json& messages) {
+  Json out = Json::array();
+  for (Json& message : messages) {
+    if (message.is_object() && has_role(message, "tool")) message["role"] = "observation";
+    const bool is_call = message.is_object() && has_calls(message) && !message["tool_calls"].empty() &&
+                         function_of(message["tool_calls"][0]) != nullptr;
+    if (!is_call) {
+      out.push_back(std::move(message));
+      continue;
+    }
+    const Json* function = function_of(message["tool_calls"][0]);
+    Json call{{"role", message["role"]},
+              {"metadata", (*function)["name"]},
+              {"content", Arguments(function->value("arguments", Json())).written()}};
+    message.erase("tool_calls");
+    if (!output::text_of_content(message.value("content", Json())).empty()) out.push_back(std::move(message));
+    out.push_back(std::move(call));
+  }
+  messages = std::move(out);
 }
 
 std::string described(const Json& tools) {
@@ -132,6 +210,8 @@ Status fit_history(Json& messages, const Json* tools, const output::TemplateTrai
   const bool is_own = !own_tools.empty() && !traits.shows_tools;
   const auto* format = is_own ? output::find_call_format(own_tools) : traits.calls;
   ZRT_CHECK_OK(output::check_content(messages));
+  if (!is_own && messages.is_array() && (traits.has_one_call || traits.has_metadata)) split_calls(messages);
+  if (!is_own && messages.is_array() && traits.has_metadata) write_metadata(messages);
   for (Json& message : messages) {
     if (!message.is_object()) continue;
     if (format != nullptr && format->has_short_ids) shorten(message, "tool_call_id");
@@ -142,8 +222,7 @@ Status fit_history(Json& messages, const Json* tools, const output::TemplateTrai
       message["thinking"] = *thought;
     if (has_calls(message)) {
       const bool is_left_out = is_own || (traits.shows_tools && !traits.writes_calls);
-      if (is_left_out && format != nullptr && !format->body.empty() && output::has_json_arguments(*format))
-        write_calls(message, *format);
+      if (is_left_out && format != nullptr && !format->body.empty()) write_calls(message, *format);
     }
     if (has_calls(message)) {
       for (Json& call : message["tool_calls"]) {

@@ -20,6 +20,8 @@ inline constexpr std::string_view kOwnTools = "hermes";
 //   object become an object that holds their text.
 // - The ids of calls become ids of 9 letters and digits if the template demands that.
 // - Calls that the template would leave out are written into the message's text.
+// - If the template renders one call per message, each call gets a message of its own, with its result behind it.
+// - If the template renders calls by the messages' metadata, calls and results get that form.
 // - If `own_tools` is set, the system message describes the tools, and calls and their results are written as text.
 // - Content gets the form that the template accepts (output/content_form.h).
 // Errors: kInvalidArgument if a part of a message's content is not text.

@@ -98,22 +98,26 @@ class Maker {
     using Form = grammar::ArgumentForm;
     switch (format_->openings[0].syntax) {
       case output::Syntax::kBare: return {.kind = Form::Kind::kBare, .quote = marker(format_->mark)};
+      case output::Syntax::kPython: return {.kind = Form::Kind::kKeywords};
       case output::Syntax::kInvoke: {
-        const std::string mark(format_->mark);
+        const auto text = output::parameter_form(*format_);
         return {.kind = Form::Kind::kTypedTags,
-                .mark = marker(mark),
-                .open = "<" + mark + "parameter name=\"",
-                .name_end = "\" string=\"true\">",
-                .json_name_end = "\" string=\"false\">",
-                .close = "</" + mark + "parameter>\n"};
+                .mark = marker(format_->mark),
+                .open = text.open,
+                .name_end = text.name_end,
+                .json_name_end = text.json_name_end,
+                .close = text.close};
       }
-      case output::Syntax::kTags:
+      case output::Syntax::kPairs:
+      case output::Syntax::kTags: {
+        const auto text = output::parameter_form(*format_);
         return {
             .kind = Form::Kind::kTags,
-            .open = "<parameter=",
-            .name_end = ">\n",
-            .close = "\n</parameter>\n",
+            .open = text.open,
+            .name_end = text.name_end,
+            .close = text.close,
             .read_as = [this, name = tool.bare()](const std::string* parameter) { return types_of(name, parameter); }};
+      }
       default: return {};
     }
   }
@@ -189,11 +193,15 @@ class Maker {
 
   // Returns whether the output parser recognizes this name without escapes.
   bool can_be_bare(const std::string& name) const {
-    constexpr std::string_view kSigns = " \t\r\n<>{}[]\\\"";
+    constexpr std::string_view kSigns = " \t\r\n<>{}[]\\\"", kPythonSigns = "(),='";
     // The older of the two notations for calls writes the word "function" instead of a name.
-    const bool is_word = format_->openings[0].syntax == output::Syntax::kNamed && name == "function";
+    const auto syntax = format_->openings[0].syntax;
+    const bool is_word = syntax == output::Syntax::kNamed && name == "function";
+    const bool has_brackets = syntax == output::Syntax::kPython || syntax == output::Syntax::kPairs;
     return !name.empty() && name.size() <= output::kMaxNameBytes && !is_word &&
-           name.find_first_of(kSigns) == std::string::npos && (format_->mark.empty() || !name.contains(format_->mark));
+           name.find_first_of(kSigns) == std::string::npos &&
+           (!has_brackets || name.find_first_of(kPythonSigns) == std::string::npos) &&
+           (format_->mark.empty() || !name.contains(format_->mark));
   }
 
   // Returns the grammar symbol for the text between the opening and closing markers: one call, or a list of calls.

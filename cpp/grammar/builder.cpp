@@ -110,6 +110,14 @@ Result<Symbol> Builder::Parts::arguments(const Json& root, const ArgumentForm& f
                            .not_in_names = " \"',:<>[]{|}"});
       return SchemaCompiler(root, rules, lexemes, limits, work).run_object();
     }
+    case ArgumentForm::Kind::kKeywords: {
+      ZRT_TRY(JsonLexemes * lexemes, json());
+      JsonLexemes values(arena, lexemes->whitespace, {.has_python_words = true});
+      JsonLexemes names(arena, RegexArena::kEpsilon,
+                        {.spelling = Spelling::kPlain, .has_quoted_names = false, .not_in_names = " \"'(),<=>[\\]{}"});
+      SchemaCompiler inner(root, rules, values, limits, work);
+      return SchemaCompiler(root, rules, names, limits, work).run_keywords(inner);
+    }
     case ArgumentForm::Kind::kTags:
     case ArgumentForm::Kind::kTypedTags: {
       ZRT_TRY(JsonLexemes * lexemes, json());

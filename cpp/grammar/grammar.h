@@ -100,6 +100,7 @@ struct ArgumentForm {
     kTags,
     // <open>name<name_end>text<close> for a text; <open>name<json_name_end>value<close> for another value, as JSON
     kTypedTags,
+    kKeywords,  // name="text", other=[1, True]: as the arguments of a call in Python
   };
   Kind kind = Kind::kJson;
   Marker quote = {};

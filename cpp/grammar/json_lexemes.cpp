@@ -86,7 +86,9 @@ std::optional<std::string> plain_digits(const Json& number) {
   return is_negative && whole != "0" ? "-" + whole : whole;
 }
 
-std::string scalar_text(const Json& value) {
+std::string JsonLexemes::scalar_text(const Json& value) const {
+  if (!is_json_number(value) && notation.has_python_words)
+    return value.is_null() ? "None" : value.get<bool>() ? "True" : "False";
   if (!is_json_number(value)) return value.dump();
   const auto text = number_text(value);
   const auto plain = plain_digits(value);

@@ -20,6 +20,7 @@ struct Notation {
   std::string quote = "\"";                      // opens and closes a text
   std::optional<std::int32_t> quote_token = {};  // if set, this token opens and closes a text instead of `quote`
   bool has_quoted_names = true;
+  bool has_python_words = false;  // whether null, true and false are written None, True and False
   std::string not_in_texts = {};  // a text that no value may contain; if empty, every text can be written
   std::string not_in_names = {};  // ASCII characters that no name may contain
 };
@@ -49,13 +50,13 @@ struct JsonLexemes {
   Regex sign(std::string_view token, bool with_space_before);
   // Returns a regex for any of these texts, without quotes.
   Regex any_text(const std::vector<std::string_view>& given);
+  // Returns the text of a value that is not a text, list or object, as constant() writes it.
+  std::string scalar_text(const Json& value) const;
   // Returns a regex for one given value: strings in all spellings, whole numbers without a fraction, white space
   // between tokens wherever it is allowed. REQUIRES: the quote is a text.
   Regex constant(const Json& value);
 };
 
-// Returns the text of a value that is not a text, list or object, as constant() writes it.
-std::string scalar_text(const Json& value);
 // plain_digits() returns the number written with digits only, such as "-12.5" for -1.25e1. A whole number has no point
 // and zero has no sign. Returns nullopt if it needs more than kMaxPlainDigits. REQUIRES: is_json_number(number).
 inline constexpr std::size_t kMaxPlainDigits = 1000;

@@ -55,6 +55,9 @@ class SchemaCompiler {
   // Compiles the members of the root's objects as tags that say whether their value is a text
   // (ArgumentForm::kTypedTags).
   Result<Symbol> run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner);
+  // Compiles the members of the root's objects as keywords (ArgumentForm::kKeywords). `inner` is a compiler of the same
+  // root, for the values.
+  Result<Symbol> run_keywords(SchemaCompiler& inner);
 
  private:
   struct Kinds {                          // the values that a claim allows, by kind

@@ -51,7 +51,7 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
       else if (value.is_structured())
         kinds.constants.push_back(&value);
       else
-        kinds.scalars.push_back(rules_.arena.literal(scalar_text(value)));
+        kinds.scalars.push_back(rules_.arena.literal(lexemes_.scalar_text(value)));
     }
     if (!texts.empty()) kinds.texts.push_back(lexemes_.any_text(texts));
     kinds.given.insert(kinds.given.end(), texts.begin(), texts.end());
@@ -126,7 +126,7 @@ Symbol SchemaCompiler::constant(const Json& value) {
     const Symbol quote = rules_.token(*lexemes_.notation.quote_token);
     return rules_.sequence({quote, rules_.terminal(lexemes_.text(value.get_ref<const std::string&>())), quote});
   }
-  if (!value.is_structured()) return rules_.terminal(arena.literal(scalar_text(value)));
+  if (!value.is_structured()) return rules_.terminal(arena.literal(lexemes_.scalar_text(value)));
   std::vector<Symbol> parts = {rules_.terminal(arena.literal(value.is_object() ? "{" : "["))};
   for (const auto& item : value.items()) {
     if (parts.size() > 1) parts.push_back(rules_.terminal(lexemes_.sign(",", true)));

@@ -124,10 +124,11 @@ Result<Regex> SchemaCompiler::texts_of(const Shape& shape) {
 Result<Regex> SchemaCompiler::scalars_of(const Shape& shape) {
   RegexArena& arena = rules_.arena;
   std::vector<Regex> parts;
-  if ((shape.types & kNullType) != 0) parts.push_back(arena.literal("null"));
+  const auto word = [&](const Json& value) { return arena.literal(lexemes_.scalar_text(value)); };
+  if ((shape.types & kNullType) != 0) parts.push_back(word(nullptr));
   if ((shape.types & kBooleanType) != 0) {
-    parts.push_back(arena.literal("true"));
-    parts.push_back(arena.literal("false"));
+    parts.push_back(word(true));
+    parts.push_back(word(false));
   }
   if ((shape.types & (kIntegerType | kFractionType)) != 0) {
     ZRT_TRY(parts.emplace_back(), numbers_of(shape));

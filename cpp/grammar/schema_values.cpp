@@ -111,7 +111,7 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
   ZRT_TRY(const Regex scalars, scalars_of(shape));
   // Numbers are compared in one notation, because the regexes of bounds match only numbers without an exponent.
   const auto plain = is_json_number(value) ? plain_digits(value) : std::nullopt;
-  return matches(scalars, plain ? *plain : scalar_text(value));
+  return matches(scalars, plain ? *plain : lexemes_.scalar_text(value));
 }
 
 Result<SchemaCompiler::Kinds*> SchemaCompiler::kinds_of(const Claim& claim) {

@@ -96,9 +96,12 @@ std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& 
   switch (options.opening->syntax) {
     case Syntax::kJson: return make_json_reader(options, sink);
     case Syntax::kTags:
+    case Syntax::kPairs:
     case Syntax::kInvoke: return make_tag_reader(options, sink);
     case Syntax::kBare: return make_bare_reader(options, sink);
     case Syntax::kNamed: return make_named_reader(options, sink);
+    case Syntax::kPython: return make_python_reader(options, sink);
+    case Syntax::kLine: return make_line_reader(options, sink);
     case Syntax::kHeader: break;  // a ChannelReader reads these
   }
   return nullptr;

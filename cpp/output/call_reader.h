@@ -91,6 +91,8 @@ struct ReaderOptions {
 std::unique_ptr<CallReader> make_json_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_tag_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_bare_reader(const ReaderOptions& options, CallSink& sink);
+std::unique_ptr<CallReader> make_line_reader(const ReaderOptions& options, CallSink& sink);
+std::unique_ptr<CallReader> make_python_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_named_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& sink);
 

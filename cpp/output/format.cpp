@@ -27,6 +27,11 @@ constexpr Opening kDeepSeek[] = {{"<｜tool▁call▁begin｜>", Syntax::kNamed,
 constexpr std::string_view kDeepSeekDropped[] = {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"};
 constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "</｜DSML｜function_calls>"}};
 
+constexpr Opening kGlm[] = {{"<tool_call>", Syntax::kPairs, "</tool_call>"}};
+constexpr Opening kGlm4[] = {{"", Syntax::kLine}};
+constexpr Opening kNemotron[] = {{"<TOOLCALL>", Syntax::kJson, "</TOOLCALL>"}};
+constexpr Opening kLfm2[] = {{"<|tool_call_start|>", Syntax::kPython, "<|tool_call_end|>"}};
+
 constexpr Opening kHarmony[] = {{"<|channel|>", Syntax::kHeader}};
 constexpr std::string_view kHarmonyTokens[] = {"<|constrain|>", "<|message|>"};
 
@@ -92,6 +97,27 @@ constexpr CallFormat kCalls[] = {
      .body = "{bare}<｜tool▁sep｜>{arguments}",
      .first = kDeepSeekDropped[0],
      .last = kDeepSeekDropped[1]},
+    {.name = "glm47", .openings = kGlm, .in_calls = "<tool_call>zrt_probe_name<arg_key>", .body = "{bare}{arguments}"},
+    {.name = "glm45",
+     .openings = kGlm,
+     .gap = "\n",
+     .in_calls = "<tool_call>zrt_probe_name\n",
+     .body = "{bare}\n{arguments}",
+     .separator = "\n"},
+    {.name = "nemotron",
+     .openings = kNemotron,
+     .in_calls = "<TOOLCALL>",
+     .in_instructions = "<TOOLCALL>",
+     .body = kObject,
+     .is_list = true,
+     .separator = ", "},
+    {.name = "lfm2",
+     .openings = kLfm2,
+     .in_calls = "<|tool_call_start|>",
+     .in_instructions = "<|tool_list_start|>",
+     .body = "{bare}({arguments})",
+     .is_list = true,
+     .separator = ", "},
     {.name = "hermes",
      .openings = kHermes,
      .in_calls = "<tool_call>",
@@ -130,6 +156,13 @@ constexpr CallFormat kCalls[] = {
      .in_calls = "{\"name\": \"zrt_probe_name\", \"parameters\":",
      .body = "{\"name\": {name}, \"parameters\": {arguments}}",
      .separator = "; "},
+    {.name = "glm4",
+     .openings = kGlm4,
+     .in_calls = "zrt_probe_name\n{",
+     // "When you call this function, write the arguments as JSON."
+     .in_instructions = "在调用上述函数时，请使用 Json 格式表示调用的参数。",
+     .body = "{bare}\n{arguments}",
+     .separator = "\n"},
 };
 
 constexpr ReasoningFormat kReasoning[] = {
@@ -146,13 +179,25 @@ Json question() {
   return {{"role", "user"}, {"content", "zrt question"}};
 }
 
-// Returns a conversation of a question, an answer with a call, and the tool's result.
-Json conversation(bool with_call, bool has_object = true) {
+// Returns a conversation of a question, an answer with calls, and the tool's result.
+Json conversation(int n_calls, bool has_object = true) {
   Json answer{{"role", "assistant"}, {"content", ""}};
-  if (with_call) answer["tool_calls"] = Json::array({probe_call(has_object)});
+  for (int i = 0; i < n_calls; ++i) answer["tool_calls"].push_back(probe_call(has_object));
   return Json::array(
       {question(), std::move(answer),
        Json{{"role", "tool"}, {"name", kProbeName}, {"tool_call_id", kProbeCallId}, {"content", "zrt result"}}});
+}
+
+// Returns a conversation in which metadata marks an answer as a call.
+Json conversation_with_metadata() {
+  return Json::array({question(), Json{{"role", "assistant"}, {"metadata", "zrt metadata"}, {"content", "zrt value"}},
+                      Json{{"role", "observation"}, {"content", "zrt result"}}});
+}
+
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t n = 0;
+  for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++n;
+  return n;
 }
 
 const CallFormat* first_of(std::string_view text, std::string_view CallFormat::* sign) {
@@ -172,7 +217,7 @@ std::span<const ReasoningFormat> reasoning_formats() {
 
 bool has_json_arguments(const CallFormat& format) {
   const Syntax syntax = format.openings[0].syntax;
-  return syntax == Syntax::kJson || syntax == Syntax::kNamed || syntax == Syntax::kHeader;
+  return syntax == Syntax::kJson || syntax == Syntax::kNamed || syntax == Syntax::kLine || syntax == Syntax::kHeader;
 }
 
 std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments) {
@@ -212,8 +257,8 @@ TemplateTraits probe_template(const Render& render_once) {
   const auto plain = render(Json::array({question()}), ""), with_tools = render(Json::array({question()}), kProbeTools);
   traits.has_channels = plain && has_channels(*plain);
   traits.shows_tools = with_tools && with_tools->contains(kProbeName);
-  auto calls = render(conversation(true), kProbeTools);
-  auto as_text = render(conversation(true, false), kProbeTools);
+  auto calls = render(conversation(1), kProbeTools);
+  auto as_text = render(conversation(1, false), kProbeTools);
   traits.prints_texts = as_text && as_text->contains(kProbeText);
   // A template that prints a text unchanged prints an object in Python's notation, which is not JSON.
   const bool shows_object = calls && calls->contains("zrt value") && !calls->contains(kProbeShown);
@@ -223,10 +268,13 @@ TemplateTraits probe_template(const Render& render_once) {
   }
   traits.writes_calls = calls && calls->contains("zrt value");
   if (traits.writes_calls) {
+    const auto two = render(conversation(2, traits.takes_objects), kProbeTools);
+    traits.has_one_call = !two || count_of(*two, "zrt value") == count_of(*calls, "zrt value");
+
     // A text that the instructions contain even without a call is no sign of a call, so the common beginning is
     // skipped.
     std::string difference = *calls;
-    if (const auto without = render(conversation(false), kProbeTools)) {
+    if (const auto without = render(conversation(0), kProbeTools)) {
       const auto n = std::ranges::mismatch(*without, *calls).in2 - calls->begin();
       // Begin a few bytes earlier, because a marker's first bytes may be equal by chance.
       difference = calls->substr(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, n - 24)));
@@ -235,6 +283,10 @@ TemplateTraits probe_template(const Render& render_once) {
   }
   if (traits.calls == nullptr && traits.shows_tools && !traits.writes_calls)
     traits.calls = first_of(*with_tools, &CallFormat::in_instructions);
+  if (traits.shows_tools && !traits.writes_calls) {
+    const auto text = render(conversation_with_metadata(), kProbeTools);
+    traits.has_metadata = text && text->contains("zrt metadata") && text->contains("zrt result");
+  }
   if (!traits.shows_tools) traits.calls = nullptr;
   traits.reasoning = &kReasoning[0];
   const auto thought = render(Json::array({question(), Json{{"role", "assistant"},

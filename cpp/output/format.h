@@ -21,6 +21,9 @@ enum class Syntax : std::uint8_t {
   kInvoke,  // <invoke name="N"><parameter name="K" string="true">V</parameter></invoke>
   kBare,    // call:N{key:<quote>text<quote>,n:3}
   kNamed,   // N<separator>{..}: the name, a separator, and the arguments as JSON
+  kPairs,   // N<arg_key>K</arg_key><arg_value>V</arg_value>: the name, and pairs of tags
+  kPython,  // f(k="text", n=3): Python's calls with keywords, alone, one after another, or in a list
+  kLine,    // the name on a line of its own, and the arguments as JSON
   kHeader,  // the name is in the header of a message (channel_reader.h), whose body is the arguments as JSON
 };
 
@@ -39,6 +42,7 @@ struct CallFormat {
   // The meaning of this text depends on the syntax. kBare: the quote around texts. kInvoke: the text in each tag before
   // the tag's name. kNamed: the separator after a function's name.
   std::string_view mark = {};
+  std::string_view gap = {};  // kPairs: the text that the models write between two tags
   // Other texts in a call that are single tokens, where the vocabulary has them.
   std::span<const std::string_view> tokens = {};
   // Texts that may occur between calls. The parser removes them.
@@ -68,7 +72,16 @@ std::span<const CallFormat> call_formats();
 // Returns whether the format writes the arguments of calls as JSON.
 bool has_json_arguments(const CallFormat& format);
 std::span<const ReasoningFormat> reasoning_formats();
-// Returns the text of a call: `body` with this name and these arguments, which are both JSON.
+// Holds the texts around the name and the value of a parameter, as models write them, for kTags, kPairs and kInvoke.
+// json_name_end: takes the place of name_end before a value that is no text, if that differs.
+struct ParameterForm {
+  std::string open, name_end, json_name_end, close;
+};
+// REQUIRES: the format's first opening has one of these syntaxes.
+ParameterForm parameter_form(const CallFormat& format);
+// Returns an object in the format's own syntax.
+std::string arguments_text(const CallFormat& format, const nlohmann::ordered_json& object);
+// Returns the text of a call: `body` with this name, which is JSON, and these arguments in the format's syntax.
 std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments);
 // Returns null for an unknown name.
 const CallFormat* find_call_format(std::string_view name);
@@ -82,7 +95,11 @@ struct TemplateTraits {
   bool takes_objects = true;  // false if the template needs the arguments of calls as JSON text
   bool prints_texts = false;  // whether arguments given as JSON text are rendered unchanged
   bool has_channels = false;  // whether messages have headers with channels (channel_reader.h)
-  ContentForms content{};     // form of message content that the template accepts
+  bool has_one_call = false;  // whether the template renders one call per message, and drops or refuses others
+  // Whether the template knows no calls, but renders a message whose "metadata" is a function's name and whose content
+  // is the arguments, and results from the role "observation".
+  bool has_metadata = false;
+  ContentForms content{};  // form of message content that the template accepts
 };
 
 // Finds out the traits of a template by rendering a few conversations, each once.

@@ -157,7 +157,8 @@ bool Parser::read_text() {
   if (held_.empty()) return false;
   if (formats_.whole_ != nullptr && options_.with_calls && at_start_ && may_be_whole_) {
     const auto first = held_.find_first_not_of(kSpaces);
-    if (first != std::string::npos && held_[first] == '{') {
+    const bool is_json = formats_.whole_->syntax == Syntax::kJson;
+    if (first != std::string::npos && (!is_json || held_[first] == '{')) {
       put_text(std::string_view(held_).substr(0, first));
       held_.erase(0, first);
       open_calls(*formats_.whole_);
@@ -217,7 +218,7 @@ void Parser::meet(const Marker& marker) {
       break;
     case Role::kReasoningClose:
       state_ = State::kText;
-      at_start_ = behind_reasoning_ = true;
+      at_start_ = behind_reasoning_ = may_be_whole_ = true;
       break;
     case Role::kCall: open_calls(*marker.opening); break;
     case Role::kDropped: break;

@@ -1,27 +1,27 @@
-// Reads calls in the form <function=N><parameter=K>V</parameter></function>, and also <invoke name="N"> with <parameter
-// name="K" string="true">. Values have no quotes; the tools' schemas say which values are texts.
+// Reads calls in the form <function=N><parameter=K>V</parameter></function>, calls in the form <invoke name="N"> with
+// <parameter name="K" string="true">, and GLM's N<arg_key>K</arg_key><arg_value>V</arg_value>. Values have no quotes; the
+// tools' schemas say which values are texts.
 #include "base/json_text.h"
 #include "output/call_reader.h"
 
 namespace zinc_rt::output {
 namespace {
 
-// Holds the tags of a syntax. In some syntaxes one line feed at each end of a value belongs to the markup.
+// Holds the tags of a syntax. `function` is empty if a call begins with the bare name. `value` stands before a value, if
+// the end of the name does not. In some syntaxes one line feed at each end of a value belongs to the markup.
 struct Tags {
-  std::string function, function_end, parameter, parameter_end, name_end;
+  std::string function, function_end, parameter, parameter_end, name_end, value = {};
   bool has_line_feeds = false;
 };
 
 Tags tags_of(const ReaderOptions& options) {
   if (options.opening->syntax == Syntax::kTags)
-    return {"<function=", "</function>", "<parameter=", "</parameter>", ">", true};
+    return {"<function=", "</function>", "<parameter=", "</parameter>", ">", {}, true};
+  if (options.opening->syntax == Syntax::kPairs)
+    return {"", std::string(options.opening->close), "<arg_key>", "</arg_value>", "</arg_key>", "<arg_value>"};
   const std::string mark(options.format->mark);
-  return {"<" + mark + "invoke name=\"",
-          "</" + mark + "invoke>",
-          "<" + mark + "parameter name=\"",
-          "</" + mark + "parameter>",
-          "\"",
-          false};
+  return {"<" + mark + "invoke name=\"", "</" + mark + "invoke>", "<" + mark + "parameter name=\"",
+          "</" + mark + "parameter>", "\""};
 }
 
 class TagReader final : public CallReader {
@@ -67,19 +67,40 @@ class TagReader final : public CallReader {
     if (held_.empty()) return false;
     const auto close = options_.opening->close;
     if (take(close)) return done(), false;
-    if (held_.starts_with(tags_.function)) {
+    if (tags_.function.empty() && !has_begun()) return read_bare_function();
+    if (!tags_.function.empty() && held_.starts_with(tags_.function)) {
       if (!read_name(tags_.function, function_)) return false;
       if (options_.opening->syntax == Syntax::kInvoke) take(">");
-      begin(function_);
-      n_parameters_ = 0;
-      sink_.arguments("{");
-      at_ = At::kParameter;
-      return true;
+      return begin_function();
     }
     if (may_become(close) || may_become(tags_.function)) return false;
     if (!has_begun()) return give_up();
     done();  // the closing tag is missing
     return false;
+  }
+
+  // Reads a name that stands without a tag. It ends at a line feed or at the next tag.
+  bool read_bare_function() {
+    constexpr std::string_view kNotInNames = " \t\r\n<>{}[]()\"'";
+    const auto end = held_.find_first_of(kNotInNames);
+    if (end == std::string::npos || end > kMaxNameBytes) return held_.size() > kMaxNameBytes ? give_up() : false;
+    const auto next = held_.find_first_not_of(kSpaces, end);
+    if (next == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
+    const auto rest = std::string_view(held_).substr(next);
+    const bool is_whole = rest.starts_with(tags_.parameter) || rest.starts_with(tags_.function_end);
+    if (!is_whole && (tags_.parameter.starts_with(rest) || tags_.function_end.starts_with(rest))) return false;
+    if (end == 0 || !is_whole) return give_up();
+    function_ = held_.substr(0, end);
+    drop(end);
+    return begin_function();
+  }
+
+  bool begin_function() {
+    begin(function_);
+    n_parameters_ = 0;
+    sink_.arguments("{");
+    at_ = At::kParameter;
+    return true;
   }
 
   bool read_parameter() {
@@ -95,7 +116,7 @@ class TagReader final : public CallReader {
       return true;
     }
     const auto close = options_.opening->close;
-    if (take(tags_.function_end) || held_.starts_with(close)) {
+    if (held_.starts_with(close) || take(tags_.function_end)) {
       sink_.arguments("}");
       end();
       at_ = At::kFunction;
@@ -137,6 +158,10 @@ class TagReader final : public CallReader {
         const auto attributes = std::string_view(held_).substr(0, end);
         if (attributes.contains("string=\"true\"")) is_text_ = true;
         drop(end + 1);
+      } else if (!tags_.value.empty()) {
+        skip_spaces();
+        if (held_.empty() || may_become(tags_.value)) return false;
+        if (!take(tags_.value)) return give_up();
       } else {
         if (held_.empty()) return false;
         take("\n");

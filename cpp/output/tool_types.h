@@ -21,6 +21,11 @@ class ToolTypes {
   explicit ToolTypes(std::string_view) = delete;
 
   bool has(std::string_view name) const { return tools_.contains(name); }
+  // Returns whether the name of a tool begins with this text.
+  bool has_beginning(std::string_view text) const {
+    const auto first = tools_.lower_bound(text);
+    return first != tools_.end() && first->first.starts_with(text);
+  }
   // Returns whether values of this parameter can only be texts.
   bool is_text(std::string_view tool, std::string_view parameter) const;
   enum Type : std::uint8_t {

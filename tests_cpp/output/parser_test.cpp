@@ -150,6 +150,60 @@ const Case kCases[] = {
      "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"now\", \"parameters\": {}},\n    "
      "{\"tool_call_id\": \"1\", \"tool_name\": \"run\", \"parameters\": {\"code\": \"]\"}}\n]<|END_ACTION|>",
      "call 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"]\"}\nend 1"},
+    {"nemotron", "nemotron",
+     "Yes.\n<TOOLCALL>[{\"name\": \"now\", \"arguments\": {}}, {\"name\": \"run\", \"arguments\": {\"code\": "
+     "\"]</TOOLCALL>\"}}]</TOOLCALL>\nDone.",
+     "text Yes.\ncall 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"]</TOOLCALL>\"}\nend 1\ntext \nDone."},
+    {"glm45", "glm45",
+     "I look.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>New\nYork</arg_value>\n"
+     "<arg_key>days</arg_key>\n<arg_value>5</arg_value>\n<arg_key>tags</arg_key>\n<arg_value>[\"a\"]</arg_value>\n"
+     "<arg_key>zip</arg_key>\n<arg_value>02134</arg_value>\n</tool_call>\n<tool_call>now\n</tool_call>\nDone.",
+     "text I look.\ncall 0 get_weather\nargs 0 {\"city\": \"New\\nYork\", \"days\": 5, \"tags\": [\"a\"], \"zip\": "
+     "\"02134\"}\nend 0\ncall 1 now\nargs 1 {}\nend 1\ntext \nDone."},
+    {"glm47", "glm47",
+     "<think>hm</think><tool_call>run<arg_key>code</arg_key><arg_value>\n</arg_value> <tool_call>\n</arg_value>"
+     "</tool_call><tool_call>now</tool_call>",
+     "think hm\ncall 0 run\nargs 0 {\"code\": \"\\n</arg_value> <tool_call>\\n\"}\nend 0\ncall 1 now\nargs 1 "
+     "{}\nend 1"},
+    {"glm47_cut", "glm47", "<tool_call>run<arg_key>code</arg_key><arg_value>pri",
+     "call 0 run\nargs 0 {\"code\": \"pri"},
+    {"glm47_no_call", "glm47", "<tool_call>not a call</tool_call>", "text <tool_call>not a call</tool_call>"},
+    {"glm47_json", "glm47", "<tool_call>{\"name\": \"now\"}</tool_call>",
+     "text <tool_call>{\"name\": \"now\"}</tool_call>"},
+    {"glm4", "glm4", "get_weather\n{\"city\": \"Bern\",\n \"days\": 5}",
+     "call 0 get_weather\nargs 0 {\"city\": \"Bern\",\n \"days\": 5}\nend 0"},
+    {"glm4_two", "glm4", "\nnow \n{}\nrun\n{\"code\": \"}\"}\nDone.",
+     "call 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"}\"}\nend 1\ntext \nDone."},
+    {"glm4_behind_reasoning", "glm4", "<think>hm</think>\nnow\n{}", "think hm\ncall 0 now\nargs 0 {}\nend 0"},
+    {"glm4_unknown_name", "glm4", "fly\n{\"to\": 1}", "text fly\n{\"to\": 1}"},
+    {"glm4_text", "glm4", "run\nis a word of this text, as now is.\nnow\n{}",
+     "text run\nis a word of this text, as now is.\nnow\n{}"},
+    {"lfm2", "lfm2",
+     "I look.<|tool_call_start|>[get_weather(city=\"Le \\\"Locle\\\"\", days=3, deep=True, note=None, tags=['a', (1, "
+     "-2.5e3)], o={'k': {\"l\": []}, 2: False}), now()]<|tool_call_end|>Done.",
+     "text I look.\ncall 0 get_weather\nargs 0 {\"city\": \"Le \\\"Locle\\\"\", \"days\": 3, \"deep\": true, \"note\": "
+     "null, \"tags\": [\"a\", [1, -2.5e3]], \"o\": {\"k\": {\"l\": []}, \"2\": false}}\nend 0\ncall 1 now\nargs 1 "
+     "{}\nend "
+     "1\ntext Done."},
+    {"lfm2_texts", "lfm2",
+     "<|tool_call_start|>[run(code='a\\'b\\n\\t\\x41\\u00e9\\ud83d\\ude00\\101\\d\\/\"', zip = \"\", "
+     "city=\"\"\"x\n\"y\" z\"\"\", note='a' \"b\",)]<|tool_call_end|>",
+     "call 0 run\nargs 0 {\"code\": \"a'b\\n\\tAé😀A\\\\d/\\\"\", \"zip\": \"\", \"city\": \"x\\n\\\"y\\\" z\", "
+     "\"note\": "
+     "\"ab\"}\nend 0"},
+    {"lfm2_words", "lfm2",
+     "<|tool_call_start|>[get_weather(days=1_000, ratio=.5, deep=true, either=+7, tags=[5., 0x1F, None], zip=f(\"a, "
+     ")\", "
+     "2) + 1)]<|tool_call_end|>",
+     "call 0 get_weather\nargs 0 {\"days\": 1000, \"ratio\": 0.5, \"deep\": true, \"either\": 7, \"tags\": [5.0, "
+     "\"0x1F\", null], \"zip\": \"f(\\\"a, )\\\", 2) + 1\"}\nend 0"},
+    {"lfm2_without_list", "lfm2", "<|tool_call_start|>now()\nrun(code='1')<|tool_call_end|>",
+     "call 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"1\"}\nend 1"},
+    {"lfm2_no_keyword", "lfm2", "<|tool_call_start|>[run(\"1\")]<|tool_call_end|>",
+     "text <|tool_call_start|>[run(\"1\")]<|tool_call_end|>"},
+    {"lfm2_cut", "lfm2", "<|tool_call_start|>[run(code=\"pri", "call 0 run\nargs 0 {\"code\": \"pri"},
+    {"lfm2_no_call", "lfm2", "<|tool_call_start|>[1, 2]<|tool_call_end|>",
+     "text <|tool_call_start|>[1, 2]<|tool_call_end|>"},
     {"deepseek_r1", "deepseek",
      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run\n```json\n{\"code\": "
      "\"```\"}\n```<｜tool▁call▁end｜>\n"
