@@ -160,9 +160,11 @@ std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Gramm
                                                    "<",
                                                    "</par"};
   const std::size_t soft_limit = 200 + random() % 200, hard_limit = 6000;
-  const std::string closing = bench.format->openings[0].syntax == output::Syntax::kTags ? "\n</parameter>\n"
-                              : bench.format->name == "dsml"                            ? "</｜DSML｜parameter>\n"
-                              : output::has_json_arguments(*bench.format)               ? ""
+  const auto syntax = bench.format->openings[0].syntax;
+  const bool has_tags =
+      syntax == output::Syntax::kTags || syntax == output::Syntax::kPairs || syntax == output::Syntax::kInvoke;
+  const std::string closing = has_tags                                    ? output::parameter_form(*bench.format).close
+                              : output::has_json_arguments(*bench.format) ? ""
                                                                           : std::string(bench.format->mark);
   grammar::Matcher matcher(grammar, bench.vocabulary);
   std::vector<std::int32_t> out;
@@ -202,7 +204,7 @@ std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Gramm
       // A list that closes with another sign than "]" closes before a comma begins its next item.
       const auto list_close = bench.format->is_list ? bench.format->list_close.substr(0, 1) : std::string_view();
       std::string wanted =
-          (n < closing.size() ? closing.substr(n, 1) : "") + "\"}]" + std::string(list_close) + ",/<:>1a";
+          (n < closing.size() ? closing.substr(n, 1) : "") + "\"}]" + std::string(list_close) + "),=/<:>1a";
       for (const char byte : wanted)
         if (may(static_cast<std::uint8_t>(byte))) {
           next = static_cast<std::uint8_t>(byte);
@@ -245,11 +247,14 @@ TEST_P(Forced, WhateverFitsIsReadAsCallsThatFit) {
       const auto answer = random_answer(bench, *grammar, random);
       std::string all, rest;
       for (const auto id : answer) all += bench.text_of(id);
-      const auto calls = bench.read(answer, rest);
+      auto calls = bench.read(answer, rest);
       EXPECT_EQ(rest.find_first_not_of(" \n"), std::string::npos) << all;
       EXPECT_FALSE(calls.empty()) << all;
-      for (const auto& [name, arguments] : calls) {
+      for (auto& [name, arguments] : calls) {
         names.insert(name);
+        // U+007F need not be escaped, and the oracle wants it to be.
+        for (auto at = arguments.find('\x7F'); at != std::string::npos; at = arguments.find('\x7F'))
+          arguments.replace(at, 1, "\\u007F");
         ASSERT_TRUE(schemas.contains(name)) << all;
         grammar::Matcher json(schemas.at(name), bench.vocabulary);
         ASSERT_TRUE(json.accept_text(arguments).value() && json.is_complete()) << all << "\n"
@@ -311,6 +316,17 @@ constexpr Written kWritten[] = {
      "5}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜>"
      "<｜tool▁calls▁end｜>"},
     {"dsml", kWrittenInDsml},
+    {"glm45",
+     "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Le \"Locle\"</arg_value>\n<arg_key>days</arg_key>\n"
+     "<arg_value>5</arg_value>\n</tool_call>\n<tool_call>now\n</tool_call>"},
+    {"glm47",
+     "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Le \"Locle\"</arg_value><arg_key>days</arg_key>"
+     "<arg_value>5</arg_value></tool_call><tool_call>now</tool_call>"},
+    {"glm4", "get_weather\n{\"city\": \"Bern\", \"days\": 5}\nnow\n{}"},
+    {"nemotron",
+     "<TOOLCALL>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bern\", \"days\": 5}}, {\"name\": \"now\", "
+     "\"arguments\": {}}]</TOOLCALL>"},
+    {"lfm2", "<|tool_call_start|>[get_weather(city=\"Le \\\"Locle\\\"\", days=5), now()]<|tool_call_end|>"},
     {"hermes",
      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bern\", \"days\": 5}}\n</tool_call>\n"
      "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"},
@@ -413,6 +429,19 @@ TEST(OutputGrammar, BindsValuesThatStandWithoutQuotes) {
   EXPECT_FALSE(call("fly", ""));
 }
 
+TEST(OutputGrammar, BindsKeywords) {
+  Bench bench("lfm2", true);
+  const auto grammar = bench.make().value();
+  const auto all = [&](std::string_view arguments) {
+    return bench.accepts(grammar, fmt::format("<|tool_call_start|>[all({})]<|tool_call_end|>", arguments));
+  };
+  EXPECT_TRUE(all("either=9, inner={\"a\": 1}") && all("note=None, either=\"a1\", deep=True, inner={\"a\":1}"));
+  EXPECT_TRUE(all("either=1, inner={\"a\": 1, \"b\": None}, any={\"k\": \"v\"}, other=\"x\""));
+  EXPECT_FALSE(all("either=10, inner={\"a\": 1}") || all("inner={\"a\": 1}"));
+  EXPECT_FALSE(all("note=null, either=1, inner={\"a\": 1}") || all("either=1, deep=true, inner={\"a\": 1}"));
+  EXPECT_FALSE(all("either=1,inner={\"a\": 1}") || all("either=1, inner={\"a\": 1}, a b=\"x\""));
+}
+
 TEST(OutputGrammar, StrictToolsLeaveTextFree) {
   struct Strict {
     const char *format, *good, *bad;
@@ -430,6 +459,13 @@ TEST(OutputGrammar, StrictToolsLeaveTextFree) {
        "I look.<|tool_call>call:get_weather{city:<|\"|>Bern<|\"|>}<tool_call|>."},
       {"deepseek", kWritten[3].text,
        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"lfm2", "I look.<|tool_call_start|>[get_weather(city=\"Bern\", days=5)]<|tool_call_end|>.",
+       "I look.<|tool_call_start|>[get_weather(city=\"Bern\")]<|tool_call_end|>."},
+      {"glm47",
+       "I "
+       "look.<tool_call>get_weather<arg_key>city</arg_key><arg_value>Bern</arg_value><arg_key>days</arg_key><arg_value>"
+       "5</arg_value></tool_call>.",
+       "I look.<tool_call>get_weather</tool_call>."},
       {"dsml", dsml.c_str(),
        "I look. <｜DSML｜function_calls>\n<｜DSML｜invoke "
        "name=\"get_weather\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>"},
@@ -457,6 +493,8 @@ TEST(OutputGrammar, NamesThatCannotBeWrittenAreRefused) {
   EXPECT_THAT(error("tags", R"({"name":"a>b"})"), HasSubstr("name of tool \"a>b\" cannot be written"));
   EXPECT_THAT(error("gemma", R"({"name":"a\nb"})"), HasSubstr("cannot be written"));
   EXPECT_THAT(error("deepseek", R"({"name":"function"})"), HasSubstr("cannot be written"));
+  EXPECT_THAT(error("lfm2", R"({"name":"a(b"})"), HasSubstr("cannot be written"));
+  EXPECT_THAT(error("glm47", R"({"name":"a<b"})"), HasSubstr("cannot be written"));
   EXPECT_EQ(error("hermes", R"({"name":"a>b"})"), "");
   const std::string odd = R"("parameters":{"type":"object","properties":{"a:b":{"type":"integer"}}})";
   EXPECT_THAT(error("gemma", R"({"name":"f","strict":true,)" + odd + "}"),
