@@ -133,6 +133,111 @@ TEST(TemplateProbe, TellsWhetherTextsOfArgumentsArePrinted) {
             std::pair(false, true));
 }
 
+// What is found of a template that writes messages with `text` and calls with `call`.
+output::TemplateTraits traits_with(const std::string& text, const std::string& call, const std::string& tools = "") {
+  const auto parsed = ChatTemplate::parse("{{ tools or '' }}" + tools + "{% for m in messages %}" + text +
+                                          "{% if m.tool_calls %}" + call + "{% endif %}{% endfor %}");
+  return output::probe_template([&](const std::string& messages, const std::string& with_tools) {
+    Json context{{"messages", Json::parse(messages)}};
+    if (!with_tools.empty()) context["tools"] = Json::parse(with_tools);
+    return parsed->render(context);
+  });
+}
+
+TEST(TemplateProbe, TellsWhetherAMessageHasOneCallAlone) {
+  const std::string one = "{{ m.tool_calls[0].function.arguments | tojson }}";
+  EXPECT_TRUE(traits_with("{{ m.content }}", one).has_one_call);
+  EXPECT_TRUE(
+      traits_with("{{ m.content }}", "{% if m.tool_calls | length != 1 %}{{ raise_exception('one') }}{% endif %}" + one)
+          .has_one_call);
+  EXPECT_FALSE(
+      traits_with("{{ m.content }}", "{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}")
+          .has_one_call);
+  EXPECT_FALSE(traits_with("{{ m.content }}", "").has_one_call);
+}
+
+// The form of GLM-4-0414's template.
+constexpr const char* kWithMetadata =
+    "{% if m.role == 'observation' %}<|observation|>{{ m.content }}"
+    "{% elif m.role != 'tool' %}<|{{ m.role }}|>{{ m.metadata or '' }}\n{{ m.content }}{% endif %}";
+
+TEST(TemplateProbe, TellsWhetherMetadataMakesACall) {
+  const std::string shown = "{% if tools %}在调用上述函数时，请使用 Json 格式表示调用的参数。{% endif %}";
+  const auto found = traits_with(kWithMetadata, "", shown);
+  EXPECT_TRUE(found.has_metadata && !found.writes_calls);
+  EXPECT_EQ(found.calls, output::find_call_format("glm4"));
+  EXPECT_FALSE(traits_with("{{ m.content }}", "", shown).has_metadata);
+}
+
+TEST(ChatHistory, CallsBecomeMessagesOfTheirOwnWhereATemplateWritesOne) {
+  auto one = traits("harmony", true, true);
+  one.has_one_call = true;
+  const auto call = [](const char* id) { return fmt::format(R"({{"id":"{}","function":{{"name":"{}"}}}})", id, id); };
+  const auto text = fmt::format(
+      R"([{{"role":"user","content":"q"}},
+          {{"role":"assistant","content":"So.","reasoning_content":"hm","tool_calls":[{},{},{},{}]}},
+          {{"role":"tool","tool_call_id":"c","content":"of c"}},{{"role":"tool","tool_call_id":"a","content":"of a"}},
+          {{"role":"tool","content":"of b"}},{{"role":"tool","tool_call_id":"z","content":"of none"}},
+          {{"role":"user","content":"and?"}}])",
+      call("a"), call("b"), call("c"), call("d"));
+  auto history = Json::parse(text);
+  ASSERT_TRUE(fit_history(history, nullptr, one, {}));
+  std::string shown;
+  for (const auto& m : history) {
+    shown += m["role"].get<std::string>() + " " + m["content"].get<std::string>();
+    for (const auto& c : m.value("tool_calls", Json::array())) shown += " " + c["id"].get<std::string>();
+    shown += m.contains("reasoning_content") ? " thought\n" : "\n";
+  }
+  EXPECT_EQ(shown,
+            "user q\nassistant So. a thought\ntool of a\nassistant  b\ntool of b\nassistant  c\ntool of c\n"
+            "assistant  d\ntool of none\nuser and?\n");
+  auto whole = Json::parse(text);
+  ASSERT_TRUE(fit_history(whole, nullptr, traits("hermes", true, true), {}));
+  EXPECT_EQ(whole.size(), 7u);
+}
+
+TEST(ChatHistory, CallsBecomeMetadata) {
+  auto glm4 = traits("glm4", true, false);
+  glm4.has_metadata = true;
+  auto history = Json::parse(kHistory);
+  ASSERT_TRUE(fit_history(history, nullptr, glm4, {}));
+  EXPECT_EQ(history, Json::parse(R"([{"role":"user","content":"q"},{"role":"assistant","content":"So."},
+    {"role":"assistant","metadata":"f","content":"{\"a\": 1}"},{"role":"observation","tool_call_id":"call_1","content":"r"},
+    {"role":"assistant","metadata":"g","content":"{\"text\": \"no JSON\"}"},
+    {"role":"assistant","metadata":"h","content":"{}"}])"));
+}
+
+// The arguments are written in each format's own syntax.
+TEST(ChatHistory, CallsThatATemplateDropsAreTextInEachFormat) {
+  const std::pair<const char*, const char*> wanted[] = {
+      {"lfm2", "<|tool_call_start|>[f(t=\"a\\n\", n=0.10, o={\"l\": [True, None]})]<|tool_call_end|>"},
+      {"glm45",
+       "<tool_call>f\n<arg_key>t</arg_key>\n<arg_value>a\n</arg_value>\n<arg_key>n</arg_key>\n<arg_value>0.10"
+       "</arg_value>\n<arg_key>o</arg_key>\n<arg_value>{\"l\":[true,null]}</arg_value>\n</tool_call>"},
+      {"glm47",
+       "<tool_call>f<arg_key>t</arg_key><arg_value>a\n</arg_value><arg_key>n</arg_key><arg_value>0.10</arg_value>"
+       "<arg_key>o</arg_key><arg_value>{\"l\":[true,null]}</arg_value></tool_call>"},
+      {"tags",
+       "<tool_call>\n<function=f>\n<parameter=t>\na\n\n</parameter>\n<parameter=n>\n0.10\n</parameter>\n"
+       "<parameter=o>\n{\"l\":[true,null]}\n</parameter>\n</function>\n</tool_call>"},
+      {"gemma", "<|tool_call>call:f{t:<|\"|>a\n<|\"|>,n:0.10,o:{l:[true,null]}}<tool_call|>"},
+      {"dsml",
+       "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"t\" string=\"true\">a\n"
+       "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"n\" string=\"false\">0.10</｜DSML｜parameter>\n"
+       "<｜DSML｜parameter name=\"o\" string=\"false\">{\"l\":[true,null]}</｜DSML｜parameter>\n</｜DSML｜invoke>\n"
+       "</｜DSML｜function_calls>"},
+      {"nemotron",
+       "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"t\": \"a\\n\", \"n\": 0.10, \"o\": {\"l\": [true, "
+       "null]}}}]</TOOLCALL>"},
+      {"glm4", "f\n{\"t\": \"a\\n\", \"n\": 0.10, \"o\": {\"l\": [true, null]}}"}};
+  for (const auto& [name, text] : wanted) {
+    auto history = *read_any_json(
+        R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"t":"a\n","n":0.10,"o":{"l":[true,null]}}}}]}])");
+    ASSERT_TRUE(fit_history(history, nullptr, traits(name, true, false), {}));
+    EXPECT_EQ(history[0]["content"], text) << name;
+  }
+}
+
 TEST(TemplateProbe, AsksNoMoreOfATemplateThatPassesALimitAtOnce) {
   const auto n_tries = [](StatusCode first, StatusCode later) {
     int n = 0;
