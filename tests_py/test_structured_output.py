@@ -221,6 +221,20 @@ OTHER_FORMATS = {
         "{{ c.function.arguments | tojson }}{% raw %}}{% endraw %}\n]<|END_ACTION|>",
         ["<|START_ACTION|>", "<|END_ACTION|>"],
     ),
+    "lfm2": (
+        f"<|tool_call_start|>[{NAME}({ARGUMENTS}{{{{ k }}}}={{{{ v | tojson }}}}{{% endfor %}})]<|tool_call_end|>",
+        ["<|tool_call_start|>", "<|tool_call_end|>"],
+    ),
+    "glm47": (
+        f"<tool_call>{NAME}{ARGUMENTS}<arg_key>{{{{ k }}}}</arg_key><arg_value>{{{{ v }}}}</arg_value>{{% endfor %}}"
+        "</tool_call>",
+        ["<tool_call>", "</tool_call>"],
+    ),
+    "nemotron": (
+        f'<TOOLCALL>[{{{{ \'{{"name": "\' }}}}{NAME}", "arguments": {{{{ c.function.arguments | tojson }}}}'
+        "{{ '}' }}]</TOOLCALL>",
+        [],
+    ),
     "gemma": (
         f'<|tool_call>call:{NAME}{{% raw %}}{{{{% endraw %}}{ARGUMENTS}{{{{ k }}}}:<|"|>{{{{ v }}}}<|"|>'
         "{% endfor %}{% raw %}}{% endraw %}<tool_call|>",
