@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import gguf_file
 import synth_gguf
 import zinc_rt
+from model_shapes import shape_metadata, tiny
 from server_process import PROGRAM
 
 COMMANDS = [
@@ -231,6 +234,50 @@ def test_tensors_of_a_family_that_is_refused_are_shown(tiny_model, tmp_path):
     assert result.returncode == 0 and "blk.0.attn_q.weight" in result.stdout
     listed = json.loads(zinc("info", other, "--tensors", "--json").stdout)
     assert listed["tensors"][0]["bytes"] > 0
+
+
+def test_tensors_come_with_what_hinders_the_file_by_its_name(tmp_path):
+    shape = tiny("llama")
+    odd = "blk.0.attn_wings.weight"
+
+    def said(change_keys, change_tensors=lambda tensors: None):
+        keys = shape_metadata(shape, "odd")
+        tensors = synth_gguf.contents(shape, synth_gguf.preset("Q8_0"))
+        change_tensors(tensors)
+        path = tmp_path / "odd.gguf"
+        gguf_file.write(path, change_keys(keys), tensors)
+        result = zinc("info", path, "--tensors", "--tier", "t_cpu", "--json")
+        assert result.returncode == 0, result.stderr
+        listed = json.loads(result.stdout)
+        assert len(listed["tensors"]) == len(tensors)
+        shown = zinc("info", path, "--tensors", "--tier", "t_cpu").stdout
+        assert ("This file does not run:" in shown) == bool(listed["hindrances"])
+        assert all(f"\n  {one}\n" in shown for one in listed["hindrances"])
+        return listed["hindrances"]
+
+    assert said(lambda keys: keys) == []
+    other = {"general.architecture": "martian"}
+    (one,) = said(lambda keys: {key.replace("llama.", "martian."): value for key, value in keys.items()} | other)
+    assert 'architecture "martian" is not supported' in one
+    (one,) = said(lambda keys: keys, lambda tensors: tensors.update({odd: np.ones((4, 4), np.float32)}))
+    assert f'tensor "{odd}" is not one that this family knows; 22 tensors are used of 23' in one
+    (one,) = said(lambda keys: keys, lambda tensors: tensors.pop("blk.1.attn_q.weight"))
+    assert 'tensor "blk.1.attn_q.weight" is missing' in one
+    (one,) = said(lambda keys: {key: value for key, value in keys.items() if key != "llama.attention.head_count"})
+    assert 'key "llama.attention.head_count": needed' in one
+    both = {"llama.attention.warp_scale": 2.0, "tokenizer.ggml.pre": "klingon"}
+    key, pre = said(lambda keys: keys | both)
+    assert 'key "llama.attention.warp_scale" (2) is not known' in key
+    assert 'tokenizer.ggml.pre "klingon" is not supported' in pre
+
+
+def test_a_type_that_no_file_has_is_named_with_its_tensor(tmp_path):
+    path = tmp_path / "odd.gguf"
+    raw = bytes(4 * 34)
+    gguf_file.write(path, {"general.architecture": "llama"}, {"blk.0.attn_q.weight": ((4, 32), 77, raw)})
+    result = zinc("info", path, "--tensors")
+    assert result.returncode != 0
+    assert 'tensor "blk.0.attn_q.weight": unknown tensor type 77' in result.stderr
 
 
 def test_tensors_say_what_they_are_computed_as(tmp_path):

@@ -151,13 +151,16 @@ void Builder::push(Node n) {
 
 Result<ir::Graph> Builder::finish(const std::vector<std::string>& ignored) {
   if (!status_) return std::unexpected(status_.error());
+  // used_tensors_ also has optional tensors that the file does not have.
+  const auto n_used = std::ranges::count_if(
+      weights_.all(), [&](const Tensor& tensor) { return used_tensors_.contains(std::string(tensor.name)); });
   for (const Tensor& tensor : weights_.all()) {
     if (used_tensors_.contains(std::string(tensor.name)) || is_of_other_part(tensor.name)) continue;
     if (std::ranges::any_of(ignored, [&](const std::string& prefix) { return tensor.name.starts_with(prefix); }))
       continue;
     return fail(StatusCode::kCorrupt,
                 "[arch] {}: tensor \"{}\" is not one that this family knows; {} tensors are used of {}",
-                config_.architecture, tensor.name, used_tensors_.size(), weights_.all().size());
+                config_.architecture, tensor.name, n_used, weights_.all().size());
   }
   return std::move(graph_);
 }

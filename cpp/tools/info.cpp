@@ -9,6 +9,7 @@
 #include "base/print.h"
 #include "model/weights.h"
 #include "tools/command.h"
+#include "tools/hindrances.h"
 #include "tools/table.h"
 #include "tools/units.h"
 
@@ -52,8 +53,8 @@ Result<int> print_card(InfoOptions& o) {
   return kDone;
 }
 
-// Prints the tensors of a file. This needs no family, tier or memory, so it also works for files that no engine can
-// open.
+// Prints the tensors of a file, and what hinders it from running. This needs no family, tier or memory, so it also works
+// for files that no engine can open.
 Result<int> print_tensors(const InfoOptions& o) {
   ZRT_TRY(const auto path, model_path(o.model.model));
   ZRT_TRY(auto weights, Weights::open(path));
@@ -71,15 +72,19 @@ Result<int> print_tensors(const InfoOptions& o) {
                      std::string(to_string(tensor.dtype)), fmt::format("{}", fmt::join(dims, " x ")),
                      bytes_text(tensor.data.size())});
   }
+  const auto found = hindrances(weights, o.model.engine.tier);
   if (o.json) {
-    print_out("{}\n", Json{{"file", path}, {"file_bytes", weights.file_bytes()}, {"tensors", std::move(list)}}.dump(
-                          -1, ' ', false, Json::error_handler_t::replace));
+    const Json all{
+        {"file", path}, {"file_bytes", weights.file_bytes()}, {"tensors", std::move(list)}, {"hindrances", found}};
+    print_out("{}\n", all.dump(-1, ' ', false, Json::error_handler_t::replace));
     return kDone;
   }
   print_out(
       "{}{} tensors, {}; the first number of a shape is the contiguous one; COMPUTED: the form that arithmetic exact "
       "computes with\n",
       as_text(table), weights.all().size(), bytes_text(weights.total_bytes()));
+  if (!found.empty()) print_out("This file does not run:\n");
+  for (const auto& one : found) print_out("  {}\n", one);
   return kDone;
 }
 
@@ -90,7 +95,7 @@ void add_info(CLI::App& app, int& exit) {
   auto& command = *app.add_subcommand("info", "the model card: family, sizes, bytes a token; or the tensors");
   command.footer(
       "Example: zinc-rt info model.gguf --json\n"
-      "  zinc-rt info model.gguf --tensors      of any GGUF file, also of a family that is refused");
+      "  zinc-rt info model.gguf --tensors      of any GGUF file, also of one that does not run, and why it does not");
   add_model_options(command, o->model);
   command.add_flag("--tensors", o->tensors,
                    "the file's tensors instead: name, type, what it is computed as, shape, size");
