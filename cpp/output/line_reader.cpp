@@ -35,7 +35,8 @@ class LineReader final : public CallReader {
     if (end == std::string::npos) return tools_.has(name) || tools_.has_beginning(line) ? false : give_up();
     if (!tools_.has(name)) return give_up();
     const auto value = held_.find_first_not_of(kSpaces, end);
-    if (value == std::string::npos) return held_.size() > end + kMaxNameBytes ? give_up() : false;
+    if (value == std::string::npos || value > end + kMaxNameBytes)
+      return held_.size() > end + kMaxNameBytes ? give_up() : false;
     if (held_[value] != '{') return give_up();
     std::string called(name);
     drop(value);

@@ -109,7 +109,8 @@ class PythonReader final : public CallReader {
     const auto end = held_.find_first_of(kNotInNames);
     if (end == std::string::npos || end > kMaxNameBytes) return held_.size() > kMaxNameBytes ? give_up() : false;
     const auto bracket = held_.find_first_not_of(kSpaces, end);
-    if (bracket == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
+    if (bracket == std::string::npos || bracket > kMaxNameBytes)
+      return held_.size() > kMaxNameBytes ? give_up() : false;
     if (end == 0 || held_[bracket] != '(') return give_up();
     function_ = held_.substr(0, end);
     drop(bracket + 1);
@@ -164,7 +165,7 @@ class PythonReader final : public CallReader {
       return open_text();
     }
     const auto end = word_end();
-    if (end == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
+    if (end == std::string::npos || end > kMaxNameBytes) return held_.size() > kMaxNameBytes ? give_up() : false;
     if (end == 0) return give_up();
     put_comma();
     sink_.arguments(json_string(word(end)));
@@ -203,7 +204,7 @@ class PythonReader final : public CallReader {
       return true;
     }
     const auto end = word_end();
-    if (end == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
+    if (end == std::string::npos || end > kMaxNameBytes) return held_.size() > kMaxNameBytes ? give_up() : false;
     if (end == 0) return give_up();
     sink_.arguments(json_of_word(word(end)));
     drop(end);

@@ -85,7 +85,7 @@ class TagReader final : public CallReader {
     const auto end = held_.find_first_of(kNotInNames);
     if (end == std::string::npos || end > kMaxNameBytes) return held_.size() > kMaxNameBytes ? give_up() : false;
     const auto next = held_.find_first_not_of(kSpaces, end);
-    if (next == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
+    if (next == std::string::npos || next > kMaxNameBytes) return held_.size() > kMaxNameBytes ? give_up() : false;
     const auto rest = std::string_view(held_).substr(next);
     const bool is_whole = rest.starts_with(tags_.parameter) || rest.starts_with(tags_.function_end);
     if (!is_whole && (tags_.parameter.starts_with(rest) || tags_.function_end.starts_with(rest))) return false;
