@@ -41,7 +41,7 @@ void run(const CpuArgs& args) {
            1, y - begin, d, reinterpret_cast<float*>(args.lds), args.set},
           begin, end);
     }
-    for (std::uint32_t i = 0; i < end - begin; ++i) acc[i] = __builtin_fmaf(weight, y[i], acc[i]);
+    add_scaled(weight, y, acc, end - begin);
   }
   float* hidden = args.buffer<float>(Operand::hidden) + std::uint64_t{t} * d + begin;
   for (std::uint32_t i = 0; i < end - begin; ++i) hidden[i] = hidden[i] + acc[i];

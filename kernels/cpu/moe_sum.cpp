@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/multiversion.h"
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
@@ -17,6 +18,10 @@ float moe_weight(const float* weights, const std::int32_t* ids, const float* exp
   if (expert_scale == nullptr) return weights[i];
   const auto id = static_cast<std::uint32_t>(ids[i]);
   return id < e ? weights[i] * expert_scale[id] : NAN;
+}
+
+ZRT_MULTIVERSION void add_scaled(float factor, const float* x, float* y, std::uint32_t n) {
+  for (std::uint32_t i = 0; i < n; ++i) y[i] = __builtin_fmaf(factor, x[i], y[i]);
 }
 
 namespace {
@@ -33,7 +38,7 @@ void run(const CpuArgs& args) {
     const float weight =
         moe_weight(args.buffer<const float>(Operand::weights), args.buffer<const std::int32_t>(Operand::ids),
                    args.buffer<const float>(Operand::expert_scale), args.symbols[kSymbols["dim:e"]], t * k + j);
-    for (std::uint32_t i = 0; i < d; ++i) z[i] = __builtin_fmaf(weight, y[std::uint64_t{j} * d + i], z[i]);
+    add_scaled(weight, y + std::uint64_t{j} * d, z, d);
   }
 }
 

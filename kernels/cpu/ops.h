@@ -84,7 +84,7 @@ void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const Ker
 void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
               std::uint32_t n_rot, bool neox, const KernelSet* set = nullptr);
 
-// Computes y = act(gate) * up, with act as in push::Glu (glu.cpp). y may be gate.
+// Computes y = act(gate) * up, with act as in push::Glu (glu.cpp). y may be gate or up.
 void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n,
              const KernelSet* set = nullptr);
 
@@ -166,6 +166,8 @@ void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint3
 // Returns the weight of choice i, where i counts the choices of all tokens (moe_sum.cpp).
 float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
                  std::uint32_t i);
+// Computes y = fma(factor, x, y) for n elements (moe_sum.cpp).
+void add_scaled(float factor, const float* x, float* y, std::uint32_t n);
 
 // AttendTile holds the arguments of `attend` (flash_attn.cpp), which computes query tokens [0, n) of a tile, from one
 // or several slots, for the query heads of one kv head.

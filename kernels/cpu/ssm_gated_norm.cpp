@@ -21,9 +21,7 @@ void run(const CpuArgs& args) {
   const float *x = args.buffer<const float>(Operand::x) + at, *z = args.buffer<const float>(Operand::z) + at,
               *w = args.buffer<const float>(Operand::w);
   float* y = args.buffer<float>(Operand::y) + at;
-  const auto gate = [&](const float* from) {
-    for (std::uint32_t i = 0; i < d; ++i) y[i] = from[i] * exact::silu(z[i]);
-  };
+  const auto gate = [&](const float* from) { glu_row(push::kSilu, z, from, y, d, args.set); };
   if (c.gate_first != 0) gate(x), x = y;
   // The part of a row that begins with the first group's weights.
   const std::uint32_t part = args.dim(kSymbols["dim:w_groups"]) == 1 ? d : c.group;
