@@ -476,8 +476,8 @@ class Schedule {
     seen_.accepted_drafts += stats["accepted_draft_tokens"].get<std::uint64_t>();
     seen_.steps_ahead += stats["steps_ahead"].get<std::uint64_t>();
     const ExecutorInfo& info = engine_.core->find_model({})->info();
-    seen_.takes_guesses = info.state_bytes_per_slot == 0 || info.state_guesses > 0;
-    seen_.runs_ahead = info.runs_ahead;
+    seen_.takes_guesses |= info.state_bytes_per_slot == 0 || info.state_guesses > 0;
+    seen_.runs_ahead |= info.runs_ahead;
     seen_.draft_model_steps += stats["draft_model_steps"].get<std::uint64_t>();
     seen_.failed_draft_model_steps += stats["failed_draft_model_steps"].get<std::uint64_t>();
     seen_.page_copies += engine_.probe->n_page_copies;
