@@ -149,7 +149,8 @@ class Builder {
                           bool gate_first = false);
   BufferId softcap(std::string name, BufferId x, float cap);
   // Adds everything between the hidden state and the picked tokens: gathering the output rows, the norm, the output
-  // matrix, sampling and the output ring. The logits are in the buffer out.logits.
+  // matrix, sampling and the output ring. The logits are in the buffer out.logits, and the features of all tokens in
+  // out.features if options().gives_features.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
   // Adds everything between the hidden state and out.embeddings: the norm if norm_w is given, pooling by
   // options().pooling, and gathering the output rows. The output row of a text is the row of its first token with

@@ -343,6 +343,9 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   const BufferId history = request("history", DType::kI32, {options_.history_tokens});
   const BufferId bias = request("bias", DType::kU32, {options_.bias_entries, 2});
   const BufferId mask = request("mask", DType::kU32, {options_.mask_words});
+  if (options_.gives_features)
+    row_norm_to(output("features", DType::kF32, {ir::kTokens, width(hidden)}), hidden, norm_w,
+                static_cast<float>(config_.norm_eps));
   const BufferId gathered = activation("output_hidden", {ir::kOutputs, width(hidden)});
   push(node(Op::GATHER_ROWS, {hidden, output_rows}, {gathered}));
   const BufferId norm = row_norm("output_norm", gathered, norm_w, static_cast<float>(config_.norm_eps));

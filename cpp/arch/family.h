@@ -33,6 +33,9 @@ struct GraphOptions {
   // Whether the graph stores each picked token in the slot table, from which the next step can read it (StepInput).
   bool keeps_tokens = false;
   bool has_logprobs = false;  // whether a graph that picks tokens ends with LOGPROBS
+  // Whether a graph that picks tokens stores the features of all tokens in out.features: the residual stream behind the
+  // final norm, [tokens, model_dim]. A block for multi-token prediction reads them (Family::build_mtp).
+  bool gives_features = false;
 };
 
 // Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos
@@ -61,6 +64,11 @@ struct Family {
   // null if the family has only one variant. A token's keys must all be rotated by the token's own variant. So a text
   // that grows past a change of variant is computed again from its start, and logits depend only on the text.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
+  // Builds the graph of the file's first block for multi-token prediction, which guesses the token after the next one.
+  // Its input at a position is the next position's token and, in request.features, this position's features. The
+  // function pointer is null if the family's blocks are not run.
+  Result<ir::Graph> (*build_mtp)(const ModelConfig& config, const Weights& weights,
+                                 const GraphOptions& options) = nullptr;
 };
 
 std::span<const Family* const> families();

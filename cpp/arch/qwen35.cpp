@@ -2,7 +2,8 @@
 // a short convolution, then the gated delta rule over a state of fixed size. The others are attention layers whose
 // output is multiplied by the sigmoid of a gate, which the query projection computes. RoPE rotates pairs (i, i + n_rot
 // / 2) of the first n_rot elements of a head. In addition to the experts there is a shared expert with its own gate.
-// Blocks for multi-token prediction follow the last layer in the file and are not run.
+// Blocks for multi-token prediction follow the last layer in the file, or are alone in a file of their own. The first of
+// them guesses tokens (build_mtp).
 #include "arch/blocks.h"
 #include "base/error.h"
 #include "kernels/common/push.h"
@@ -78,10 +79,10 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
   // metadata of the model.
   if (c.n_mtp_layers > 0 && !b.has_tensor("blk.0.attn_norm.weight") &&
       b.has_tensor(fmt::format("blk.{}.attn_norm.weight", c.n_layers))) {
-    b.refuse(
-        fmt::format("the file has block {} alone, for multi-token prediction, of {} blocks: it goes with the "
-                    "model's own file, which runs without it",
-                    c.n_layers, c.n_layers + c.n_mtp_layers));
+    b.refuse(fmt::format(
+        "the file has block {} alone, for multi-token prediction, of {} blocks: it is a draft model for the "
+        "model's own file, which also runs without it",
+        c.n_layers, c.n_layers + c.n_mtp_layers));
     return b.finish();
   }
   const BufferId hidden = embed_tokens(b, 1.0f);
@@ -97,6 +98,43 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
   return b.finish(mtp_blocks(c));
 }
 
+// The block reads the norms of the token's embedding and of the features, side by side, through a matrix. Then it is an
+// attention layer and a feed-forward network as in the model. Embeddings, final norm and output matrix are the model's
+// where the block has none. Its own features are the input of its next guess.
+Result<ir::Graph> build_mtp(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
+  Builder b(c.architecture, c, weights, options);
+  b.set_layer(static_cast<int>(c.n_layers));
+  if (!b.layer_has("nextn.eh_proj.weight")) {
+    b.refuse(fmt::format("the file has no block for multi-token prediction: tensor \"{}\" is missing",
+                         b.tensor_at_layer("nextn.eh_proj.weight")));
+    return b.finish();
+  }
+  const auto own_or = [&](std::string_view own, const char* of_model) {
+    return b.layer_has(own) ? b.tensor_at_layer(own) : std::string(of_model);
+  };
+  const BufferId table =
+      b.weight("embed_table", own_or("nextn.embed_tokens.weight", "token_embd.weight"), {c.vocab_size, c.model_dim});
+  const BufferId token = b.embed("embedding", b.token_ids(), table, 1.0f);
+  const BufferId features = b.request("features", DType::kF32, {ir::kTokens, c.model_dim});
+  const BufferId both = b.concat(b.at_layer("mtp_input"), row_norm(b, "mtp_enorm", token, "nextn.enorm"),
+                                 row_norm(b, "mtp_hnorm", features, "nextn.hnorm"), 1);
+  const BufferId hidden =
+      project(b, "hidden", both, layer_matrix(b, "mtp.eh_proj", "nextn.eh_proj", c.model_dim, b.width(both)));
+  // Sizes that a file may give for each layer are those of its attention layers.
+  const std::uint32_t last = c.n_layers - 1;
+  AttentionShape shape = attention_shape(c, last);
+  shape.n_kv_heads = c.n_kv_heads;
+  b.add_into(hidden, gated_attention(b, row_norm(b, "attn_norm", hidden, "attn_norm"), shape, config_rope(b, true)));
+  add_feed_forward(b, row_norm(b, "ffn_norm", hidden, "post_attention_norm"), hidden, last);
+  const std::string norm = own_or("nextn.shared_head_norm.weight", "output_norm.weight"),
+                    head = own_or("nextn.shared_head_head.weight",
+                                  c.tied_embeddings ? "token_embd.weight" : "output.weight");
+  b.head(hidden, b.weight("output_norm_weight", norm, {c.model_dim}),
+         head == "token_embd.weight" ? table : b.weight("output_weight", head, {c.vocab_size, c.model_dim}), 1.0f,
+         static_cast<float>(c.final_logit_softcap));
+  return b.finish({"blk.", "output", "token_embd.weight"});
+}
+
 std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights) {
   return {{"rope", {scaled_rope_angles(c, weights)}}};
 }
@@ -104,6 +142,6 @@ std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights)
 }  // namespace
 
 extern const Family kFamily_qwen35;
-const Family kFamily_qwen35{"Qwen3-Next, Qwen 3.5, Qwen 3.6", kArchitectures, build, rope_tables};
+const Family kFamily_qwen35{"Qwen3-Next, Qwen 3.5, Qwen 3.6", kArchitectures, build, rope_tables, nullptr, build_mtp};
 
 }  // namespace zinc_rt::arch

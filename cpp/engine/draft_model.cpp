@@ -52,10 +52,17 @@ Status check_unused(const Executor& model, const Tokenizer& tokenizer, std::size
 
 }  // namespace
 
-Result<ExecutorOptions> draft_options(const std::string& path, const ExecutorOptions& of_model) {
+Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const ExecutorOptions& of_model) {
   ZRT_TRY(const auto weights, Weights::open(path));
   ZRT_TRY(const auto config, read_config(weights.metadata(), weights.infos()));
+  if (is_own && config.n_mtp_layers == 0)
+    return fail(
+        {StatusCode::kInvalidArgument, "draft_model"},
+        "[draft_model] {} has 0 blocks for multi-token prediction, so \"mtp\" is no draft model of it; 1 wanted", path);
+  const bool is_mtp_block = config.n_mtp_layers > 0 && (is_own || weights.find("blk.0.attn_norm.weight") == nullptr);
   ExecutorOptions options = of_model;
+  options.part = is_mtp_block ? ModelPart::kMtpBlock : ModelPart::kModel;
+  options.gives_features = false;
   options.max_context =
       std::min(of_model.max_context > 0 ? of_model.max_context : kUsualContext, config.context_length);
   options.kv_pages = 0;
@@ -87,6 +94,11 @@ Status check_draft_model(const Executor& draft, const Executor& model, const Tok
     return fail({StatusCode::kUnavailable, "draft_model"},
                 "[draft_model] {} ({}) has recurrent state, and takes 0 guessed tokens on {}, so it has no draft model",
                 model.weights().path(), model.config().architecture, of_model.tier);
+  if (info.reads_features && info.feature_dim != of_model.feature_dim)
+    return fail({StatusCode::kUnavailable, "draft_model"},
+                "[draft_model] {} is a block for multi-token prediction that reads {} features a token, and {} on {} "
+                "gives {}",
+                file, info.feature_dim, model.weights().path(), of_model.tier, of_model.feature_dim);
   if (info.max_slots < of_model.max_slots)
     return fail({StatusCode::kInvalidArgument, "draft_model"}, "[draft_model] {} has {} slots, its model {}", file,
                 info.max_slots, of_model.max_slots);
@@ -118,7 +130,9 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots
       counts_(n_slots),
       held_(std::size_t{executor_->info().n_pages} * kPageTokens),
       guesses_(std::size_t{n_slots} * kMostGuesses),
-      n_guesses_(n_slots) {
+      n_guesses_(n_slots),
+      features_(n_slots, executor_->info().reads_features ? executor_->info().feature_dim : 0),
+      own_features_(std::size_t{n_slots} * features_.dim()) {
   for (std::uint32_t page = executor_->info().n_pages; page-- > 0;) free_pages_.push_back(page);
   const std::size_t n_tokens = executor_->info().chunk_cap;
   input_.token_ids.reserve(n_tokens);
@@ -126,6 +140,14 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots
   input_.slots.reserve(n_tokens);
   input_.outputs.reserve(n_slots);
   input_.page_tables = {tables_, width_, counts_};
+  step_features_.reserve(n_tokens * features_.dim());
+  if (reads_features())
+    input_.on_features = [this](std::span<const float> rows) {
+      const std::size_t dim = features_.dim();
+      for (std::size_t i = 0; i < output_slots_.size(); ++i)
+        std::ranges::copy(rows.subspan(input_.outputs[i].token_index * dim, dim),
+                          own_features_.begin() + static_cast<std::ptrdiff_t>(output_slots_[i] * dim));
+    };
   output_.tokens.reserve(n_slots);
   output_slots_.reserve(n_slots);
   depth_.reserve(n_slots);
@@ -137,15 +159,37 @@ std::int32_t& DraftModel::held(std::uint32_t slot, std::uint32_t i) {
   return held_[std::size_t{tables_[slot * width_ + i / kPageTokens]} * kPageTokens + i % kPageTokens];
 }
 
+std::span<const std::int32_t> DraftModel::cells(const Wanted& w) const {
+  return w.text.subspan(slots_[w.slot].base + (reads_features() ? 1 : 0));
+}
+
+// For a block that reads features: begins the slot's cache anew if the features of cells that it lacks are no longer
+// kept. Returns false if features of the text's last tokens are not known.
+bool DraftModel::place_cache(const Wanted& w) {
+  Slot& slot = slots_[w.slot];
+  const FeatureRows::Range known = features_.range(w.slot, w.request);
+  const auto last = static_cast<std::uint32_t>(w.text.size()) - 1;  // the token whose features are not computed yet
+  if (w.text.size() < 2 || known.end < last || known.first >= last) return false;
+  if (slot.base + slot.n_held >= known.first) return true;
+  slot.base = known.first;
+  slot.n_held = slot.n_checked = 0;
+  return true;
+}
+
 // Finds out how much of the text the slot's cache holds, and how many tokens may be guessed.
 void DraftModel::look_at(Wanted& w) {
   Slot& slot = slots_[w.slot];
   if (slot.request != w.request) {
     slot.request = w.request;
-    slot.n_held = slot.n_checked = slot.n_known = 0;
+    slot.n_held = slot.n_checked = slot.n_known = slot.base = 0;
   }
-  const auto size = static_cast<std::uint32_t>(w.text.size());
-  while (slot.n_checked < std::min(slot.n_held, size) && held(w.slot, slot.n_checked) == w.text[slot.n_checked])
+  if (reads_features() && !place_cache(w)) {
+    w.n_missing = w.most = 0;
+    return;
+  }
+  const auto text = cells(w);
+  const auto size = static_cast<std::uint32_t>(text.size());
+  while (slot.n_checked < std::min(slot.n_held, size) && held(w.slot, slot.n_checked) == text[slot.n_checked])
     ++slot.n_checked;
   // The last token is computed in any case, because the logits after it are needed.
   slot.n_checked = std::min(slot.n_checked, size - 1);
@@ -154,8 +198,8 @@ void DraftModel::look_at(Wanted& w) {
   const auto is_known = [&](std::int32_t id) {
     return static_cast<std::uint32_t>(id) < executor_->config().vocab_size;
   };
-  while (slot.n_known < size && is_known(w.text[slot.n_known])) ++slot.n_known;
-  const bool is_computable = slot.n_known == size && size <= context_;
+  while (slot.n_known < w.text.size() && is_known(w.text[slot.n_known])) ++slot.n_known;
+  const bool is_computable = slot.n_known == w.text.size() && size <= context_;
   w.most = is_computable && w.model_chance > 0 ? std::min(w.most, context_ - size + 1) : 0;
 }
 
@@ -263,8 +307,9 @@ bool DraftModel::make_room(std::uint32_t slot, std::uint32_t n_tokens) {
   return true;
 }
 
-void DraftModel::add_token(std::uint32_t slot, std::int32_t token) {
+void DraftModel::add_token(std::uint32_t slot, std::int32_t token, std::span<const float> features) {
   Slot& s = slots_[slot];
+  step_features_.insert(step_features_.end(), features.begin(), features.end());
   input_.token_ids.push_back(token);
   input_.positions.push_back(static_cast<std::int32_t>(s.n_held));
   input_.slots.push_back(static_cast<std::int32_t>(slot));
@@ -296,9 +341,14 @@ std::uint32_t DraftModel::catch_up(std::span<Wanted> wanted, double step_us) {
         const std::uint32_t fits = cost_.is_known() ? cost_.tokens_within(part_us, size_, slot.n_held) : kFirstPart;
         n = std::min(n, input_.token_ids.empty() ? std::max(fits, kFirstPart) : fits);
       }
+      // Another request may have taken the slot's pages since choose() looked at it.
+      if (slot.n_held + w.n_missing != cells(w).size()) continue;
       if (n == 0 || !make_room(w.slot, slot.n_held + n)) continue;
-      for (std::uint32_t i = 0; i < n; ++i) add_token(w.slot, w.text[slot.n_held]);
-      slot.n_checked = slot.n_held;
+      for (std::uint32_t i = 0; i < n; ++i) {
+        const auto row = reads_features() ? features_.row(w.slot, slot.base + slot.n_held) : std::span<const float>();
+        add_token(w.slot, cells(w)[slot.n_held], row);
+      }
+      slot.n_checked = slot.n_true = slot.n_held;
       if (n == w.n_missing) add_output(w.slot);
       longest = std::max(longest, n);
     }
@@ -336,20 +386,30 @@ double DraftModel::guess(std::span<Wanted> wanted, double step_us) {
     input_.positions.clear();
     input_.slots.clear();
     input_.outputs.clear();
+    step_features_.clear();
     output_slots_.clear();
     size_ = {};
     const std::uint32_t most_tokens = n == 0 ? catch_up(wanted, step_us) : 1;
     for (const Wanted& w : wanted) {
       if (n == 0 || n_guesses_[w.slot] < n || w.depth <= n || !make_room(w.slot, slots_[w.slot].n_held + 1)) continue;
-      add_token(w.slot, guesses_[std::size_t{w.slot} * kMostGuesses + n - 1]);
+      const std::size_t dim = features_.dim();
+      add_token(w.slot, guesses_[std::size_t{w.slot} * kMostGuesses + n - 1],
+                std::span(own_features_).subspan(w.slot * dim, dim));
       add_output(w.slot);
     }
     if (input_.token_ids.empty()) break;
+    input_.features = step_features_;
     // After a guess that was right to its end, two tokens are missing.
     if (run(most_tokens <= 2)) continue;
     for (Wanted& w : wanted) n_guesses_[w.slot] = 0;
     break;
   }
+  if (reads_features())
+    for (const Wanted& w : wanted) {
+      Slot& slot = slots_[w.slot];
+      slot.n_held = std::min(slot.n_held, slot.n_true);
+      slot.n_checked = std::min(slot.n_checked, slot.n_held);
+    }
   for (Wanted& w : wanted)
     w.guess = std::span(guesses_).subspan(std::size_t{w.slot} * kMostGuesses, n_guesses_[w.slot]);
   const auto us = static_cast<double>(now_us() - began);

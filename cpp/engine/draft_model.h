@@ -7,6 +7,11 @@
 //             model's steps and the rows of the next step cost (draft_depth.h).
 //   guess()   runs the draft model: a step that computes the tokens of each text that its cache does not hold yet, then
 //             a step for each further guessed token, with all requests together.
+// It may also be the model's own block for multi-token prediction (ModelPart::kMtpBlock). The cell of its cache for
+// position p then holds the token at p + 1, and is computed from that token and the model's features at p, which the
+// runner passes to note_features(). The block's own features take their place for guessed tokens, so those cells are
+// computed again once the model's features are known. The cache may begin anywhere in the text, where features are
+// known: RoPE turns queries and keys by the distance of their positions alone.
 // A slot's cache holds the tokens of the request that was in the slot last. Of them, those that the text has now are
 // kept, so after a wrong guess only its tail is computed again. Nothing is kept for another request, so how fast an
 // answer comes tells nothing of the texts of others. A text that is far from computed, such as a long prompt, is
@@ -21,6 +26,7 @@
 #include <vector>
 
 #include "engine/draft_depth.h"
+#include "engine/feature_rows.h"
 #include "executor/executor.h"
 #include "sched/cost_model.h"
 #include "sched/types.h"
@@ -29,8 +35,10 @@
 namespace zinc_rt {
 
 // Returns the options with which a draft model is opened for a model that is opened with `of_model`. The draft model
-// gets as many slots, on the same device. Errors: those of reading the file's metadata.
-Result<ExecutorOptions> draft_options(const std::string& path, const ExecutorOptions& of_model);
+// gets as many slots, on the same device. If is_own, the file is the model's, and the draft model its block for
+// multi-token prediction; so it is if the file has nothing but such a block. Errors: those of reading the file's
+// metadata; kInvalidArgument if the model's file has no such block.
+Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const ExecutorOptions& of_model);
 
 // Checks that `draft` can guess for `model`: both have the same tokens, and the draft model keeps nothing but KV
 // between steps. The larger vocabulary may have further tokens at its end if the file says that they are unused.
@@ -70,6 +78,12 @@ class DraftModel {
   // on without it. step_us: how long a step of the model takes, for parts of long texts. Returns how long the call
   // took, in us.
   double guess(std::span<Wanted> wanted, double step_us);
+  // Whether the draft model needs the features of each token that the model computes, which it gets by note_features(),
+  // with the arguments of FeatureRows::add().
+  bool reads_features() const { return features_.dim() > 0; }
+  void note_features(std::uint32_t slot, sched::RequestId request, std::uint32_t begin, std::span<const float> rows) {
+    features_.add(slot, request, begin, rows);
+  }
   // Reports how long a step of the model took that had no tokens of the draft model. Trials take a small part of that
   // time.
   void note_step(double us) { us_without_ += us; }
@@ -86,10 +100,15 @@ class DraftModel {
     std::uint32_t n_held = 0;     // the cache holds the KV of so many tokens
     std::uint32_t n_checked = 0;  // of the text's first tokens, so many are known to be those that the cache holds
     std::uint32_t n_known = 0;    // the text's first n_known tokens are in the draft model's vocabulary
+    std::uint32_t base = 0;    // the text's position of the cache's first cell; 0 but for a block that reads features
+    std::uint32_t n_true = 0;  // so many cells were computed from the text's own tokens
     std::uint32_t n_pages = 0;
     std::uint64_t used_in = 0;  // number of the last call of guess() that used the slot
   };
   std::int32_t& held(std::uint32_t slot, std::uint32_t i);
+  // The tokens of the text that belong to the cells of the slot's cache.
+  std::span<const std::int32_t> cells(const Wanted& wanted) const;
+  bool place_cache(const Wanted& wanted);
   void look_at(Wanted& wanted);
   double catch_up_us(const Wanted& wanted) const;
   std::uint32_t choose_fixed(std::span<Wanted> wanted, std::uint32_t n_rows, double step_us);
@@ -97,7 +116,7 @@ class DraftModel {
   void choose_trial(std::span<Wanted> wanted, std::uint32_t n_rows, const sched::RowPrice& price);
   bool make_room(std::uint32_t slot, std::uint32_t n_tokens);
   void give_back_pages(Slot& slot);
-  void add_token(std::uint32_t slot, std::int32_t token);
+  void add_token(std::uint32_t slot, std::int32_t token, std::span<const float> features);
   void add_output(std::uint32_t slot);
   std::uint32_t catch_up(std::span<Wanted> wanted, double step_us);
   bool run(bool is_decode);
@@ -111,6 +130,10 @@ class DraftModel {
   std::vector<std::int32_t> held_;     // token of each cell of the cache; index: page * kPageTokens + cell
   std::vector<std::int32_t> guesses_;  // kMostGuesses per slot
   std::vector<std::uint32_t> n_guesses_;
+
+  FeatureRows features_;              // of the model
+  std::vector<float> own_features_;   // of the block, after the token that it computed last; a row per slot
+  std::vector<float> step_features_;  // StepInput::features
 
   // The step that is being made: its input, its size, and the slot of each output row.
   StepInput input_;

@@ -98,7 +98,8 @@ std::vector<EngineOption> make_rows() {
        .variable = "ZINC_RT_SPECULATE"},
       {.name = "draft_model",
        .member = &O::draft_model,
-       .help = "a smaller model of the same vocabulary, whose guesses a step verifies: a GGUF file, or as the model",
+       .help = "a smaller model of the same vocabulary, whose guesses a step verifies: a GGUF file, or as the model; "
+               "mtp: the model's own block for multi-token prediction",
        .otherwise = "none",
        .variable = "ZINC_RT_DRAFT_MODEL"},
       {.name = "queue_cap",

@@ -14,8 +14,8 @@ namespace zinc_rt {
 
 namespace {
 
-// Opens the draft model on each device, if the options name one and allow guesses.
-Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const EngineOptions& chosen,
+// Opens the draft model on each device, if the options name one and allow guesses. path: the model's file.
+Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const std::string& path, const EngineOptions& chosen,
                                                            const std::vector<ExecutorOptions>& wanted) {
   std::vector<std::unique_ptr<Executor>> drafts;
   if (chosen.draft_model.empty()) return drafts;
@@ -23,9 +23,11 @@ Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const EngineOptions& 
     log().info("speculate is off, so the draft model {} is not loaded", chosen.draft_model);
     return drafts;
   }
+  const bool is_own = chosen.draft_model == kOwnMtpBlock;
+  const std::string& file = is_own ? path : chosen.draft_model;
   for (const ExecutorOptions& one : wanted) {
-    ZRT_TRY(const auto own, draft_options(chosen.draft_model, one));
-    ZRT_TRY(auto draft, open_executor(chosen.draft_model, own));
+    ZRT_TRY(const auto own, draft_options(file, is_own, one));
+    ZRT_TRY(auto draft, open_executor(file, own));
     drafts.push_back(std::move(draft));
   }
   return drafts;
@@ -34,13 +36,14 @@ Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const EngineOptions& 
 }  // namespace
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const EngineOptions& options) {
-  ZRT_TRY(const auto wanted, replica_options(options));
+  ZRT_TRY(auto wanted, replica_options(options));
   ZRT_TRY(const auto chosen, with_environment(options));
   // The draft model is opened first, so that the model's KV pages get what it leaves of the memory.
-  auto drafts = open_drafts(chosen, wanted);
+  auto drafts = open_drafts(path, chosen, wanted);
   if (!drafts) return std::unexpected(about("draft_model", std::move(drafts).error()));
   std::vector<std::unique_ptr<Executor>> executors;
-  for (const ExecutorOptions& one : wanted) {
+  for (ExecutorOptions& one : wanted) {
+    one.gives_features = !drafts->empty() && drafts->front()->info().reads_features;
     ZRT_TRY(auto executor, open_executor(path, one));
     executors.push_back(std::move(executor));
   }

@@ -20,7 +20,7 @@ using Symbol = Builder::Symbol;
 using Kind = OutputFormat::Kind;
 using Tool = BoundTool;
 
-std::unexpected<Error> refuse(const char* field, const std::string& message) {
+std::unexpected<Error> refuse_format(const char* field, const std::string& message) {
   return fail({StatusCode::kInvalidArgument, field}, "[request] {}", message);
 }
 
@@ -43,15 +43,16 @@ class Maker {
     const bool must_call = input_.request.tool_choice != ToolChoice::kAuto;
     if (must_call || wanted.kind == Kind::kText) {
       if (wanted.kind != Kind::kText)
-        return refuse("output_format",
-                      "an output format and a tool choice that demands calls are both given, at most one allowed");
+        return refuse_format(
+            "output_format",
+            "an output format and a tool choice that demands calls are both given, at most one allowed");
       ZRT_TRY(const auto calls, must_call ? forced_calls() : strict_calls());
       return behind_reasoning(calls);
     }
     if (wanted.kind == Kind::kGbnf) {
       if (input_.opens_reasoning)
-        return refuse("output_format",
-                      "a grammar cannot be given where the template opens the reasoning; turn thinking off");
+        return refuse_format("output_format",
+                             "a grammar cannot be given where the template opens the reasoning; turn thinking off");
       return grammar::compile({grammar::SourceKind::kGbnf, wanted.text, {}}, {.cancel = input_.request.cancel});
     }
     ZRT_TRY(const auto text, text_of(wanted));
@@ -64,7 +65,7 @@ class Maker {
       case Kind::kRegex: return builder_.regex(wanted.text);
       case Kind::kChoice:
         if (wanted.choices.empty())
-          return refuse("output_format", "an output format of choices has none, at least 1 wanted");
+          return refuse_format("output_format", "an output format of choices has none, at least 1 wanted");
         return builder_.choice(wanted.choices);
       case Kind::kStructuralTag:
         return read_structural_tag(wanted.text, builder_, [&](std::string_view text) { return marker(text); });
@@ -162,8 +163,9 @@ class Maker {
 
   Result<Call> parts_of_call(const Tool& tool) {
     if (format_->body.contains("{bare}") && !can_be_bare(tool.bare()))
-      return refuse("tools", fmt::format("the name of tool {} cannot be written in this model's calls (format {})",
-                                         tool.name, format_->name));
+      return refuse_format(
+          "tools", fmt::format("the name of tool {} cannot be written in this model's calls (format {})", tool.name,
+                               format_->name));
     // A tool that is not strict only has to follow the supported parts of its schema. Each tool may use half of the
     // remaining work, so that work is left for the tools after it.
     constexpr double kPart = 0.5;
@@ -224,18 +226,19 @@ class Maker {
 
   Result<Symbol> forced_calls() {
     std::vector<Tool> tools(input_.tools.begin(), input_.tools.end());
-    if (tools.empty()) return refuse("tool_choice", "a tool choice demands a call, and there are no tools");
+    if (tools.empty()) return refuse_format("tool_choice", "a tool choice demands a call, and there are no tools");
     auto most = most_calls();
     if (input_.request.tool_choice == ToolChoice::kNamed) {
       const auto name = dump_json(input_.request.named_tool);
       std::erase_if(tools, [&](const Tool& tool) { return tool.name != name; });
       if (tools.empty())
-        return refuse("tool_choice", fmt::format("the tool choice names {}, which is none of the tools", name));
+        return refuse_format("tool_choice", fmt::format("the tool choice names {}, which is none of the tools", name));
       most = 1;
     }
     if (format_ == nullptr || format_->body.empty())
-      return refuse("tool_choice", fmt::format("calls cannot be forced from this model: its format of calls is {}",
-                                               format_ == nullptr ? "not known" : format_->name));
+      return refuse_format("tool_choice",
+                           fmt::format("calls cannot be forced from this model: its format of calls is {}",
+                                       format_ == nullptr ? "not known" : format_->name));
     ZRT_TRY(const auto calls, all_calls(tools, most));
     return builder_.sequence({sign(format_->first), calls, sign(format_->last)});
   }

@@ -39,6 +39,8 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
       report_rows(first, {}, rows);
     };
     running.input.on_embeddings = on_embeddings;
+    if (draft != nullptr && draft->reads_features())
+      running.input.on_features = [this](std::span<const float> rows) { note_features(rows); };
     running.input.mask = [this](std::uint32_t row) { return mask(row); };
     running.input.process = [this](std::uint32_t row, std::span<float> logits) {
       const sched::PlanRow& of = plan_->rows[row];
@@ -135,6 +137,14 @@ std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   constexpr std::size_t kWord = 32;
   const std::size_t n_words = (executor_.config().vocab_size + kWord - 1) / kWord;
   return words->first(std::min(words->size(), n_words));  // the tokenizer may have more tokens than there are logits
+}
+
+void ModelRunner::note_features(std::span<const float> rows) {
+  const std::size_t dim = executor_.info().feature_dim;
+  for (const sched::PlanItem& item : plan_->items) {
+    draft_->note_features(item.slot, item.request, item.begin, rows.first(item.n * dim));
+    rows = rows.subspan(item.n * dim);
+  }
 }
 
 // Adds an output row for each text that this step completes. Only models with pooling (embeddings) need this.

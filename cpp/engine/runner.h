@@ -123,6 +123,8 @@ class ModelRunner {
   spec::Guess guess_of(StepListener& listener, const sched::Request& request) const;
   void want_guess(StepListener& listener, const sched::Request& request, std::size_t n_own, double own_chance);
   std::uint32_t n_decoding() const;
+  // Passes the features of the step's tokens to the draft model.
+  void note_features(std::span<const float> rows);
   bool wants_draft_model();
   void propose_model_guesses(StepListener& listener);
   void look_at_slots(StepListener& listener);

@@ -23,6 +23,12 @@
 
 namespace zinc_rt {
 
+// Which part of a model file an executor runs.
+enum class ModelPart {
+  kModel,
+  kMtpBlock,  // the first block for multi-token prediction (arch::Family::build_mtp)
+};
+
 struct ExecutorOptions {
   std::string tier = "auto";
   std::string backend;           // "zinc_rt" or a peer's name (kind.h); empty: the tier decides
@@ -42,6 +48,8 @@ struct ExecutorOptions {
   // For models with recurrent state: the most guessed tokens of a slot in a step. Their inputs to recurrent layers are
   // saved, twice this number per slot. 0: steps have no guessed tokens.
   std::uint32_t state_guesses = 0;
+  ModelPart part = ModelPart::kModel;
+  bool gives_features = false;  // whether steps call StepInput::on_features; they then never run ahead
   Activations activations = Activations::kInt8;
   Arithmetic arithmetic = Arithmetic::kExact;
   std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
@@ -86,6 +94,10 @@ struct ExecutorInfo {
   std::uint64_t state_bytes_per_slot = 0;  // bytes of recurrent state; 0 if the model has none
   // For models with recurrent state: the most guessed tokens of a slot in a step (StateRun). 0: guesses are refused.
   std::uint32_t state_guesses = 0;
+  // The width of a token's features, which steps pass to StepInput::on_features and of which a block for multi-token
+  // prediction reads StepInput::features. 0: there are none.
+  std::uint32_t feature_dim = 0;
+  bool reads_features = false;
   // The text lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i.
   // Texts longer than the last limit use the variant after it. Empty: all texts use one variant.
   std::vector<std::uint32_t> rope_limits;

@@ -196,6 +196,8 @@ Status RecordingExecutor::begin(const StepInput& input) {
   own.outputs.assign(input.outputs.begin(), input.outputs.end());
   own.page_tables = input.page_tables;
   own.rope_variants = input.rope_variants;
+  own.features = input.features;
+  own.on_features = input.on_features;  // not recorded: features are part of no result
   const bool reads_all = has_all_logits_ && info_.pooling == Pooling::kNone;
   if (reads_all)
     for (OutputRow& row : own.outputs) row.wants_logits = true;

@@ -79,6 +79,14 @@ struct StepInput {
   // keeps it.
   std::function<void(std::uint32_t row, std::span<float> logits)> process;
 
+  // The features of the query tokens, one row after another, each ExecutorInfo::feature_dim wide. Only for executors that
+  // read them (ExecutorInfo::reads_features). The caller owns the memory.
+  std::span<const float> features;
+
+  // Called once with the features of all query tokens, if the executor gives them. The memory is valid during the call.
+  // Set the function once; clear() keeps it.
+  std::function<void(std::span<const float> features)> on_features;
+
   // Removes the tokens, the output rows and the views.
   void clear() {
     token_ids.clear();
@@ -89,6 +97,7 @@ struct StepInput {
     rope_variants = {};
     runs.clear();
     outputs.clear();
+    features = {};
   }
 };
 

@@ -46,6 +46,9 @@ Status StepCheck::check_tokens(const StepInput& input, bool is_ahead) const {
     return refuse(fmt::format("{} RoPE variants for {} slots", input.rope_variants.size(), n_tables));
   if (!input.token_types.empty() && input.token_types.size() != n)
     return refuse(fmt::format("{} tokens with {} token types", n, input.token_types.size()));
+  if (input.features.size() != n * limits_.read_features)
+    return refuse(fmt::format("{} tokens with {} values of features, {} wanted", n, input.features.size(),
+                              n * limits_.read_features));
   for (const auto type : input.token_types)
     if (type < 0 || static_cast<std::uint32_t>(type) >= limits_.n_token_types)
       return refuse(fmt::format("token type {}, the model has {}", type, limits_.n_token_types));

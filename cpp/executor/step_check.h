@@ -23,6 +23,7 @@ class StepCheck {
     bool needs_whole_texts = false;  // each slot's tokens must be those at positions 0, 1, 2 ...
     bool has_logprobs = false;
     std::uint32_t state_guesses = 0;  // as in ExecutorInfo
+    std::uint32_t read_features = 0;  // width of a token's features in StepInput; 0: there are none
   };
   StepCheck() = default;  // allows nothing
   explicit StepCheck(const Limits& limits);

@@ -45,7 +45,7 @@ Result<std::string> model_path(const std::string& path_or_name) {
 
 Status find_draft_model(EngineOptions& options) {
   if (options.draft_model.empty()) options.draft_model = options::get("ZINC_RT_DRAFT_MODEL");
-  if (options.draft_model.empty()) return {};
+  if (options.draft_model.empty() || options.draft_model == kOwnMtpBlock) return {};
   auto path = model_path(options.draft_model);
   if (!path) return std::unexpected(about("draft_model", std::move(path).error()));
   options.draft_model = std::move(*path);

@@ -2,6 +2,8 @@
 // compared with the same request in an engine without guesses.
 #include "engine/draft_model.h"
 
+#include <gmock/gmock.h>
+
 #include "engine_fixture.h"
 
 namespace zinc_rt {
@@ -110,6 +112,95 @@ INSTANTIATE_TEST_SUITE_P(Models, DraftSameness,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+constexpr const char* kWithBlock = "tiny_qwen35_mtp-f16";
+
+// Options of a model that has a block for multi-token prediction, and of the block.
+std::pair<ExecutorOptions, ExecutorOptions> options_with_block(std::uint32_t slots, const char* kv_dtype) {
+  auto model = options_of(slots, kv_dtype), block = model;
+  model.gives_features = true;
+  model.state_checkpoints = 6;
+  block.part = ModelPart::kMtpBlock;
+  return {model, block};
+}
+
+// The block of random weights is mostly wrong, so guesses of all lengths are accepted and rejected.
+TEST(MtpBlock, GuessesChangeNoAnswer) {
+  EngineOptions off;
+  off.speculate = "off";
+  for (const char* kv_dtype : {"f16", "i16"}) {
+    SCOPED_TRACE(kv_dtype);
+    const auto plain = start_engine(kWithBlock, options_of(3, kv_dtype), off);
+    auto [options, of_block] = options_with_block(3, kv_dtype);
+    options.kv_pages = 10;  // few, so that requests preempt each other
+    const auto engine = start_with_draft(kWithBlock, {kWithBlock, of_block}, options);
+    std::vector<Request> requests = kinds_of_requests();
+    for (const char* speculate : {"auto", "1", "5", "8"}) {
+      SCOPED_TRACE(speculate);
+      std::vector<Stream> streams;
+      for (Request& request : requests) {
+        request.speculate = speculate;
+        auto stream = engine.session().stream(request);
+        ASSERT_TRUE(stream) << stream.error().message;
+        streams.push_back(std::move(*stream));
+      }
+      for (std::size_t i = 0; i < streams.size(); ++i) {
+        for (auto event = streams[i].next(); event && *event; event = streams[i].next()) {
+        }
+        auto same = requests[i];
+        same.speculate = "off";
+        expect_same(streams[i].completion(), answer_of(plain, same));
+      }
+    }
+    EXPECT_GT(engine.stat("draft_model_steps"), 0u);
+    EXPECT_EQ(engine.stat("failed_draft_model_steps"), 0u);
+    EXPECT_GT(engine.stat("draft_tokens"), engine.stat("accepted_draft_tokens"));
+    expect_all_free(engine);
+  }
+}
+
+// What the block computes, step by step: the tokens behind those whose features are known, then its own guesses. Each
+// cell is computed from the model's features in the end, so the next guess begins with all tokens since the last one.
+TEST(MtpBlock, ComputesItsOwnGuessesAgain) {
+  auto [options, of_block] = options_with_block(1, "f16");
+  options.max_context = of_block.max_context = 256;
+  TestDraft draft{kWithBlock, of_block};
+  std::vector<std::pair<std::int32_t, std::size_t>> seen;  // first position and number of tokens
+  draft.probe->before = [&](const StepInput& input, std::uint64_t) -> Status {
+    seen.emplace_back(input.positions.front(), input.positions.size());
+    EXPECT_EQ(input.features.size(), input.token_ids.size() * 48);
+    return {};
+  };
+  const auto engine = start_with_draft(kWithBlock, draft, options);
+  Request request = token_request(prompt(150), 1);
+  request.speculate = "3";
+  request.max_tokens = 12;
+  const auto answer = answer_of(engine, request);
+  ASSERT_FALSE(seen.empty());
+  // The cache begins where features are kept. A prompt of 150 tokens is far, so it is computed in parts.
+  EXPECT_EQ(seen.front().first, 0);
+  std::int32_t next = 0;
+  for (const auto& [first, n] : seen) {
+    EXPECT_LE(first, next);
+    next = first + static_cast<std::int32_t>(n);
+  }
+  EXPECT_GE(next, 127);
+  EXPECT_LT(next, 128 + 16);
+  EXPECT_GT(answer.timings.draft_tokens, 0u);
+}
+
+TEST(MtpBlock, OfAModelThatGivesNoFeaturesIsRefused) {
+  const auto [options, of_block] = options_with_block(1, "f16");
+  const auto error_of = [&] {
+    try {
+      start_with_draft(kWithBlock, {kWithBlock, of_block}, options_of(1));
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(error_of(), ::testing::HasSubstr("reads 48 features a token"));
+}
 
 TEST(DraftModel, ThatIsTheModelItselfIsAlwaysRight) {
   const TestDraft draft{kModel, options_of(2)};

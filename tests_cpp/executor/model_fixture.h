@@ -66,6 +66,8 @@ struct TestStep {
   std::function<void(std::uint32_t, std::span<const float>)> on_embeddings;
   std::function<void(std::uint32_t, std::span<float>)> process;
   std::function<std::span<const std::uint32_t>(std::uint32_t)> mask;
+  std::vector<float> features;
+  std::function<void(std::span<const float>)> on_features;
 
   const StepInput& view() {
     std::size_t width = 0;
@@ -80,7 +82,7 @@ struct TestStep {
     input_ = {token_ids,     positions,   slots,         {ids_, static_cast<std::uint32_t>(width), counts_},
               rope_variants, token_types, runs,          outputs,
               on_logits,     on_logprobs, on_embeddings, mask,
-              process};
+              process,       features,    on_features};
     return input_;
   }
 

@@ -86,7 +86,8 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   };
   std::map<std::string, Region> weights;
   std::set<std::uint32_t> host_layers;
-  std::uint64_t constants = 0, recurrent = 0, saved = 0, slot_table = 0, request = 0, logprobs = 0, rows = 0, ring = 0;
+  std::uint64_t constants = 0, recurrent = 0, saved = 0, slot_table = 0, request = 0, logprobs = 0, rows = 0, ring = 0,
+                features = 0;
   std::string rows_region;
   for (const ir::Graph* graph : graphs)
     for (const ir::Buffer& buffer : graph->buffers()) {
@@ -107,6 +108,10 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kOutput:
           if (buffer.name == "host_ring.logprobs") {
             append(layout, logprobs, "logprobs", buffer, options.limits);
+            break;
+          }
+          if (buffer.name == "out.features") {
+            append(layout, features, "features", buffer, options.limits);
             break;
           }
           // The buffer is out.logits or out.embeddings, which has a region of its own.
@@ -169,6 +174,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
                   options.limits.max_outputs));
   add("scratch", kDeviceLocal, options.scratch_bytes, false, "between the kernels of an op");
   add(rows_region, kDeviceLocal, rows, false, fmt::format("{} output rows", options.limits.max_outputs));
+  add("features", kDeviceLocal, features, false, "of all tokens of a step, for a block for multi-token prediction");
   add("output_ring", kBar, ring, false, "tokens to the host");
   layout.operand_stride = mem::align_up(request, kAlign);
   layout.logprob_stride = mem::align_up(logprobs, kAlign);

@@ -27,7 +27,9 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.has_logprobs = target.has_logprobs;
   g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
-  g.keeps_tokens = options.run_ahead && target.has_operand_sets && g.pooling == Pooling::kNone;
+  g.gives_features = (options.gives_features || options.part == ModelPart::kMtpBlock) && g.pooling == Pooling::kNone;
+  // There is one buffer of features, which the host reads between two steps.
+  g.keeps_tokens = options.run_ahead && target.has_operand_sets && g.pooling == Pooling::kNone && !g.gives_features;
   return {};
 }
 
@@ -102,10 +104,14 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
     std::ranges::reverse(spec.dims);
     return spec;
   };
+  const auto build = options.part == ModelPart::kMtpBlock ? p.family->build_mtp : p.family->build;
+  if (build == nullptr)
+    return fail(StatusCode::kUnavailable, "[executor] {}: blocks for multi-token prediction of this family are not run",
+                p.config.architecture);
   p.graph_options.stage = ir::Stage::kPrefill;
-  ZRT_TRY(p.prefill, p.family->build(p.config, *p.weights, p.graph_options));
+  ZRT_TRY(p.prefill, build(p.config, *p.weights, p.graph_options));
   p.graph_options.stage = ir::Stage::kDecode;
-  ZRT_TRY(p.decode, p.family->build(p.config, *p.weights, p.graph_options));
+  ZRT_TRY(p.decode, build(p.config, *p.weights, p.graph_options));
   ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, target, tensors));
   ZRT_TRY(p.decode_low, lower_graph(p.decode, options, target, tensors));
   p.state_copy = state_copy_graph(p.prefill_low);

@@ -152,6 +152,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .kv_bytes_per_token = p.layout.page_bytes / kPageTokens,
                      .runs_ahead = p.graph_options.keeps_tokens,
                      .n_state_checkpoints = options.state_checkpoints,
+                     .feature_dim = p.graph_options.gives_features ? p.config.model_dim : 0,
+                     .reads_features = options.part == ModelPart::kMtpBlock,
                      .rope_limits = rope_limits(*p.family, p.config, *p.weights, p.sizes.max_context),
                      .n_host_expert_layers = p.layout.n_host_expert_layers,
                      .host_expert_bytes = p.layout.host_expert_bytes};
@@ -179,7 +181,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                 .n_token_types = executor->prepared_.config.n_token_types,
                                 .needs_whole_texts = executor->info_.needs_whole_texts,
                                 .has_logprobs = executor->info_.has_logprobs,
-                                .state_guesses = executor->info_.state_guesses});
+                                .state_guesses = executor->info_.state_guesses,
+                                .read_features = executor->info_.reads_features ? executor->info_.feature_dim : 0});
   if (executor->info_.has_logprobs) executor->logprobs_.reserve(p.sizes.max_outputs);
   return executor;
 }
@@ -323,6 +326,7 @@ Status RingExecutor::bind_views() {
   ZRT_CHECK_OK(bind_if_used(views.text_ends, "request.text_ends"));
   ZRT_CHECK_OK(bind_if_used(views.token_types, "request.token_types"));
   ZRT_CHECK_OK(bind_if_used(views.state_runs, "request.state_runs"));
+  ZRT_CHECK_OK(bind_if_used(views.features, "request.features"));
   ZRT_CHECK_OK(bind_if_used(views.copy_from, "request.copy_from"));
   ZRT_CHECK_OK(bind_if_used(views.copy_to, "request.copy_to"));
   views_[1] = views;

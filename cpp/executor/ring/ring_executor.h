@@ -66,6 +66,8 @@ class RingExecutor final : public Executor {
   Status check_ahead(const StepInput& input) const;
   Status finish_step(Begun& begun, StepOutput& output);
   Status finish_embeddings(const Begun& begun);
+  // Passes the step's features to StepInput::on_features. REQUIRES: the body has run.
+  Status give_features(const StepInput& input);
   Status finish_picks(const Begun& begun, StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   // Passes the rows of a group that want logprobs to StepInput::on_logprobs.
@@ -90,6 +92,7 @@ class RingExecutor final : public Executor {
     std::int32_t* text_ends = nullptr;       // null: attention is causal
     std::int32_t* token_types = nullptr;     // null: the model has no token types
     StateRun* state_runs = nullptr;          // null: the model has no recurrent state
+    float* features = nullptr;               // null: the graph reads no features
     std::int32_t* output_rows = nullptr;
     // Null for models with pooling, which pick no tokens.
     std::int32_t *output_slots = nullptr, *history = nullptr;

@@ -67,6 +67,7 @@ void RingExecutor::fill_body(const StepInput& input, const Views& views) {
       const bool is_last = i + 1 == input.slots.size() || input.slots[i + 1] != input.slots[i];
       views.text_ends[i] = is_last ? input.positions[i] : views.text_ends[i + 1];
     }
+  if (views.features != nullptr) std::ranges::copy(input.features, views.features);
   if (views.state_runs != nullptr) fill_runs(input, views.state_runs);
   const std::size_t width = info_.max_context / kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -336,13 +337,25 @@ Status RingExecutor::finish(StepOutput& output) {
   return status;
 }
 
+Status RingExecutor::give_features(const StepInput& input) {
+  if (info_.feature_dim == 0 || !input.on_features) return {};
+  ZRT_TRY(const auto rows, read_floats("features", prepared_.layout.locations.at("out.features").offset,
+                                       input.token_ids.size() * info_.feature_dim));
+  input.on_features(rows);
+  return {};
+}
+
 Status RingExecutor::finish_step(Begun& begun, StepOutput& output) {
-  const std::size_t n_rows = begun.input->outputs.size();
-  if (n_rows == 0) return wait(begun.fence);
+  const StepInput& input = *begun.input;
+  const std::size_t n_rows = input.outputs.size();
+  if (n_rows == 0) {
+    ZRT_CHECK_OK(wait(begun.fence));
+    return give_features(input);
+  }
   for (;;) {
     ZRT_CHECK_OK(info_.pooling == Pooling::kNone ? finish_picks(begun, output) : finish_embeddings(begun));
     const std::size_t next = begun.first + begun.count;
-    if (next == n_rows) return {};
+    if (next == n_rows) return give_features(input);
     ZRT_CHECK_OK(begin_group(begun, next, begun.batch->body_end));  // the body has already run, with the first group
   }
 }

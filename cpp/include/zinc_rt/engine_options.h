@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -28,6 +29,9 @@ struct OnProgress {
 
   Call call;  // if empty, progress is not reported
 };
+
+// The value of EngineOptions::draft_model for the model's own block for multi-token prediction.
+inline constexpr std::string_view kOwnMtpBlock = "mtp";
 
 // EngineOptions are the options with which a model is opened. The meaning of a member is in its row of the table
 // engine_options() (below). If a text is empty or a number is 0, the environment variable of the row decides. If the

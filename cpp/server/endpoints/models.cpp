@@ -212,7 +212,7 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   for (const EngineOption& row : engine_options())
     if (row.audience != EngineOption::Audience::kEngine)
       ZRT_CHECK_OK(std::visit([&](auto member) { return take(fields, row, spec.options.*member); }, row.member));
-  if (!spec.options.draft_model.empty()) {
+  if (!spec.options.draft_model.empty() && spec.options.draft_model != kOwnMtpBlock) {
     ZRT_TRY(spec.options.draft_model, core.model_folders.resolve(spec.options.draft_model, "draft_model"));
   }
   ZRT_CHECK_OK(fields.expect_no_others());

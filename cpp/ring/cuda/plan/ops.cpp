@@ -170,6 +170,11 @@ void slice(Planner& p, const OpCall& c) {
   p.launch("slice", "slice", c.rows(), ceil_div(std::uint64_t{push.groups} * push.width, 1024), 1, kThreads, 0,
            p.args_of_op(c));
 }
+void concat(Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::Concat>();
+  p.launch("concat", "concat", c.rows(), ceil_div(std::uint64_t{push.groups} * push.width, 1024), 1, kThreads, 0,
+           p.args_of_op(c));
+}
 void copy_rows(Planner& p, const OpCall& c) {
   p.launch("copy_rows", "copy_rows", c.rows(), std::min(ceil_div(c.symbols<op_symbol::CopyRows>().w, 4096), 64u), 1,
            kThreads, 0, p.args_of_op(c));
@@ -260,6 +265,7 @@ std::span<const CudaOp> cuda_ops() {
       {{Op::SIGMOID_MUL, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone}, wide},
       {{Op::GATHER_ROWS, symbols_of<op_symbol::GatherRows>(), {{"r"}}, Keys::kNone}, wide},
       {{Op::SLICE, {}, {{"n"}}, Keys::kNone}, slice},
+      {{Op::CONCAT, {}, {{"n"}}, Keys::kNone}, concat},
       {{Op::MOE_LINEAR, symbols_of<op_symbol::MoeLinear>(), {{"n"}}, Keys::kWeights}, experts},
       {{Op::MOE_SUM, symbols_of<op_symbol::MoeSum>(), {{"n"}}, Keys::kNone}, plan_moe_sum},
       {{Op::MOE_ADD_BIAS, symbols_of<op_symbol::MoeAddBias>(), {{"n"}}, Keys::kNone}, moe_add_bias},

@@ -1,0 +1,174 @@
+// The block for multi-token prediction of a tiny Qwen 3.5: its guesses against a reference, and the same bits however
+// its tokens are cut into steps. What guesses do to answers is tested in tests_cpp/engine/draft_model_test.cpp.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "model_fixture.h"
+#include "ring/registry.h"
+
+namespace zinc_rt {
+namespace {
+
+constexpr const char* kModel = "tiny_qwen35_mtp-f16";
+
+ExecutorOptions float_options(ModelPart part) {
+  auto options = small_options();
+  options.part = part;
+  options.gives_features = part == ModelPart::kModel;
+  options.activations = Activations::kF32;
+  options.kv_type = find_kv_type("f32");
+  return options;
+}
+
+// Reads a tensor of the reference (tests_py/make_mtp_fixture.py).
+std::vector<float> reference(const Weights& file, std::string_view name) {
+  const auto data = file.find(name)->data;
+  std::vector<float> values(data.size() / sizeof(float));
+  std::memcpy(values.data(), data.data(), data.size());
+  return values;
+}
+
+float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  float most = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+struct Results {
+  Outcome outcome;
+  std::vector<float> features;
+};
+
+// Runs tokens from position 0 on, `chunk` a step. For a block, features has a row per token.
+Results run(Executor& executor, const std::vector<std::int32_t>& ids, std::size_t chunk,
+            const std::vector<float>& features = {}) {
+  Results results;
+  const std::size_t dim = features.size() / ids.size();
+  for (std::size_t first = 0; first < ids.size(); first += chunk) {
+    const std::size_t n = std::min(chunk, ids.size() - first);
+    TestStep input;
+    append(input, ids, first, n, 0, pages_from(0));
+    const auto* row = features.data() + first * dim;
+    input.features.assign(row, row + n * dim);
+    input.on_features = [&](std::span<const float> rows) {
+      results.features.insert(results.features.end(), rows.begin(), rows.end());
+    };
+    step(executor, std::move(input), results.outcome);
+  }
+  return results;
+}
+
+class MtpBlock : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto file = Weights::open((own_models().parent_path() / "ref" / "tiny_qwen35_mtp.gguf").string());
+    ASSERT_TRUE(file) << file.error().message;
+    for (const float id : reference(*file, "tokens")) tokens_.push_back(static_cast<std::int32_t>(id));
+    features_ = reference(*file, "features");
+    logits_ = reference(*file, "logits");
+    block_features_ = reference(*file, "block_features");
+    // The block's input at position p is the token at p + 1.
+    next_tokens_.assign(tokens_.begin() + 1, tokens_.end());
+    block_input_.assign(features_.begin(), features_.end() - static_cast<std::ptrdiff_t>(dim()));
+  }
+  std::size_t dim() const { return features_.size() / tokens_.size(); }
+
+  std::vector<std::int32_t> tokens_, next_tokens_;
+  std::vector<float> features_, logits_, block_features_, block_input_;
+};
+
+TEST_F(MtpBlock, GivesTheLogitsAndFeaturesOfTheReference) {
+  const auto model = open(kModel, float_options(ModelPart::kModel));
+  EXPECT_EQ(model->info().feature_dim, dim());
+  EXPECT_LE(largest_difference(run(*model, tokens_, 7).features, features_), 2e-4f);
+  const auto block = open(kModel, float_options(ModelPart::kMtpBlock));
+  EXPECT_EQ(block->info().state_bytes_per_slot, 0u);
+  const auto results = run(*block, next_tokens_, 9, block_input_);
+  EXPECT_LE(largest_difference(results.outcome.logits, logits_), 2e-4f);
+  EXPECT_LE(largest_difference(results.features, block_features_), 2e-4f);
+}
+
+TEST_F(MtpBlock, HasTheSameBitsInStepsOfAnySize) {
+  auto options = small_options();
+  for (const ModelPart part : {ModelPart::kModel, ModelPart::kMtpBlock}) {
+    options.part = part;
+    options.gives_features = true;
+    const auto executor = open(kModel, options);
+    const auto& ids = part == ModelPart::kModel ? tokens_ : next_tokens_;
+    const auto& input = part == ModelPart::kModel ? std::vector<float>() : block_input_;
+    const auto whole = run(*executor, ids, ids.size(), input);
+    for (const std::size_t chunk : {1, 2, 5, 16}) {
+      const auto cut = run(*executor, ids, chunk, input);
+      EXPECT_EQ(cut.outcome, whole.outcome) << chunk;
+      EXPECT_EQ(std::memcmp(cut.features.data(), whole.features.data(), whole.features.size() * sizeof(float)), 0);
+    }
+  }
+}
+
+// Features are one more result: those of the model change no bit of its logits.
+TEST_F(MtpBlock, FeaturesChangeNoLogits) {
+  auto options = small_options();
+  const auto plain = open(kModel, options);
+  EXPECT_EQ(plain->info().feature_dim, 0u);
+  options.gives_features = true;
+  const auto giving = open(kModel, options);
+  EXPECT_EQ(run(*giving, tokens_, 7).outcome, run_prompt(*plain, tokens_, 7));
+}
+
+TEST_F(MtpBlock, AStepWithoutItsFeaturesIsRefused) {
+  auto options = small_options();
+  options.part = ModelPart::kMtpBlock;
+  const auto block = open(kModel, options);
+  TestStep input;
+  append(input, next_tokens_, 0, 3, 0, pages_from(0));
+  input.features.assign(block_input_.begin(), block_input_.begin() + 2 * static_cast<std::ptrdiff_t>(dim()));
+  StepOutput output;
+  const auto status = block->step(input.view(), output);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, ::testing::HasSubstr(fmt::format("3 tokens with {} values of features, {} wanted",
+                                                                       2 * dim(), 3 * dim())));
+  // Nor does a model read features.
+  options.part = ModelPart::kModel;
+  const auto model = open(kModel, options);
+  EXPECT_FALSE(model->step(input.view(), output));
+}
+
+TEST_F(MtpBlock, OfAFamilyThatRunsNoneIsRefusedByName) {
+  auto options = small_options();
+  options.part = ModelPart::kMtpBlock;
+  const auto other = RingExecutor::open(model_path("tiny_llama-f32"), options);
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, ::testing::HasSubstr("llama: blocks for multi-token prediction"));
+  const auto without = RingExecutor::open(model_path("tiny_qwen35-f16"), options);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().message, ::testing::HasSubstr("tensor \"blk.2.nextn.eh_proj.weight\" is missing"));
+}
+
+// Every tier that can run here gives T-CPU's bits, or names the op that it lacks.
+TEST_F(MtpBlock, HasTheBitsOfTheCpuOnOtherTiers) {
+  auto options = small_options();
+  options.part = ModelPart::kMtpBlock;
+  const auto wanted = run(*open(kModel, options), next_tokens_, 9, block_input_);
+  std::size_t n_tiers = 0;
+  for (const ring::Tier* tier : ring::tiers()) {
+    if (tier->name == "t_cpu" || tier->name == "null" || !tier->unavailable_reason().empty()) continue;
+    SCOPED_TRACE(tier->name);
+    ++n_tiers;
+    options.tier = tier->name;
+    const auto other = RingExecutor::open(model_path(kModel), options);
+    if (!other) {
+      EXPECT_THAT(other.error().message, ::testing::HasSubstr("no kernel for CONCAT"));
+      continue;
+    }
+    for (const std::size_t chunk : {1, 9}) {
+      const auto got = run(**other, next_tokens_, chunk, block_input_);
+      EXPECT_EQ(got.outcome, wanted.outcome) << chunk;
+      EXPECT_EQ(got.features, wanted.features) << chunk;
+    }
+  }
+  if (n_tiers == 0) GTEST_SKIP() << "no tier but T-CPU here";
+}
+
+}  // namespace
+}  // namespace zinc_rt
