@@ -1,4 +1,5 @@
-"""Makes tests_data/models/tiny_qwen35_mtp-f16.gguf, a tiny random Qwen 3.5 with a block for multi-token prediction, and
+"""Makes tests_data/models/tiny_qwen35_mtp-f16.gguf, a tiny random Qwen 3.5 with a block for multi-token prediction,
+tests_data/blocks/mtp-tiny_qwen35.gguf, the block alone as some publishers have it, and
 tests_data/ref/tiny_qwen35_mtp.gguf, what the block gives. Run by hand, as make_fixtures.py is:
 
 PYTHONPATH=bench:tests_py python tests_py/make_mtp_fixture.py
@@ -88,6 +89,9 @@ def main():
         for name, value in stored.items()
     }
     gguf_file.write(make_fixtures.FOLDER / "models" / f"{NAME}-f16.gguf", metadata, stored)
+    alone = {k: v for k, v in stored.items() if k.startswith(("token_embd", "output_norm", f"blk.{n_layers}."))}
+    (make_fixtures.FOLDER / "blocks").mkdir(exist_ok=True)
+    gguf_file.write(make_fixtures.FOLDER / "blocks" / "mtp-tiny_qwen35.gguf", metadata, alone)
     np.savez_compressed(make_fixtures.FOLDER / "ref" / f"{NAME}.npz", **ref)
     values = {"tokens": ids[0].float(), "features": features, "logits": logits, "block_features": own}
     gguf_file.write(

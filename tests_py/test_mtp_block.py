@@ -4,34 +4,14 @@ import pathlib
 
 import pytest
 
-import gguf_file
 from zinc_rt import Engine
 from zinc_rt.errors import InvalidArgument, Unavailable
 
-MODELS = pathlib.Path(__file__).resolve().parent.parent / "tests_data" / "models"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "tests_data"
+MODELS = DATA / "models"
 WITH_BLOCK = MODELS / "tiny_qwen35_mtp-f16.gguf"
+BLOCK_ALONE = DATA / "blocks" / "mtp-tiny_qwen35.gguf"
 ASKED = {"token_ids": list(range(5, 40)), "max_tokens": 40, "ignore_eos": True, "return_logits_hash": True}
-ALONE = ("token_embd.weight", "output_norm.weight", "blk.2.")
-
-
-@pytest.fixture(scope="module")
-def block_alone(tmp_path_factory):
-    """The model's metadata, with the tensors that such files have."""
-    gguf = pytest.importorskip("gguf")
-    path = tmp_path_factory.mktemp("mtp") / "mtp-tiny.gguf"
-    reader = gguf.GGUFReader(WITH_BLOCK)
-    metadata = {
-        name: field.contents()
-        for name, field in reader.fields.items()
-        if not name.startswith("GGUF.") and name != "general.alignment"
-    }
-    tensors = {
-        tensor.name: (tuple(int(n) for n in reversed(tensor.shape)), int(tensor.tensor_type), tensor.data.tobytes())
-        for tensor in reader.tensors
-        if tensor.name.startswith(ALONE)
-    }
-    gguf_file.write(path, metadata, tensors)
-    return path
 
 
 def answer_of(**options):
@@ -52,8 +32,8 @@ def test_the_models_own_block_changes_no_answer(wanted):
     assert stats["draft_model_steps"] > 0 and stats["failed_draft_model_steps"] == 0
 
 
-def test_a_block_in_a_file_of_its_own_guesses_the_same(wanted, block_alone):
-    got, stats = answer_of(speculate="4", draft_model=str(block_alone))
+def test_a_block_in_a_file_of_its_own_guesses_the_same(wanted):
+    got, stats = answer_of(speculate="4", draft_model=str(BLOCK_ALONE))
     assert got == wanted
     _, own = answer_of(speculate="4", draft_model="mtp")
     assert [stats[name] for name in ("draft_tokens", "accepted_draft_tokens")] == [
@@ -61,9 +41,9 @@ def test_a_block_in_a_file_of_its_own_guesses_the_same(wanted, block_alone):
     ]
 
 
-def test_a_block_alone_is_no_model(block_alone):
+def test_a_block_alone_is_no_model():
     with pytest.raises(Unavailable, match="block 2 alone, for multi-token prediction, of 3 blocks"):
-        Engine(block_alone, tier="t_cpu")
+        Engine(BLOCK_ALONE, tier="t_cpu")
 
 
 def test_a_model_without_a_block_says_so():
