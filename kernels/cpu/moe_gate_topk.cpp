@@ -1,8 +1,8 @@
 // This is the CPU reference kernel of the op MOE_GATE_TOPK, which computes the router's logits = LINEAR(x, gate_w) +
 // bias, and a likelihood p of each of the e experts: the softmax over all logits (gating 0), or the sigmoid of each
 // (gating 1). The n_used best experts are chosen (of equal ones the lower id) and written best first, with their
-// likelihoods as weights. If renormalize is 1, the weights are divided by their sum. Then all weights are multiplied by
-// `scale`.
+// likelihoods as weights. If renormalize is 1, the weights are divided by their sum, unless the sum is less than 2^-125
+// (kernels/common/router.h). Then all weights are multiplied by `scale`.
 // Which expert is better: the one with the larger logit; with choice_bias or several groups, the one with the larger
 // score s = p + choice_bias, where a NaN counts as minus infinity. The experts form `groups` groups of e / groups
 // neighbours. A group's score is the sum of its two largest s. Only experts of the groups_used best groups (of equal
@@ -16,6 +16,7 @@
 #include "base/name_list.h"
 #include "kernels/common/fold.h"
 #include "kernels/common/operands.h"
+#include "kernels/common/router.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
@@ -100,7 +101,7 @@ void run(const CpuArgs& args) {
   if (c.renormalize != 0) {
     float sum = 0.0f;
     for (std::uint32_t j = 0; j < c.n_used; ++j) sum = sum + weights[j];
-    const float r = exact::rcp(sum);
+    const float r = inverse_of_weights(sum);
     for (std::uint32_t j = 0; j < c.n_used; ++j) weights[j] = weights[j] * r;
   }
   if (c.scale != 1.0f)

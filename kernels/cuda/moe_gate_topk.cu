@@ -1,8 +1,10 @@
 // MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, and their weights. The
 // order of sums is that of kernels/cpu/moe_gate_topk.cpp. A warp computes a token and holds all experts in registers;
-// if there are too many experts for that, a workgroup computes a token.
+// if there are too many experts for that, a workgroup computes a token. Without biases of the choice the most likely
+// expert is among the chosen ones, so that the sum of their weights is not small, and rcp() is defined for it.
 // Products that read each expert's weights only once need the choices of all tokens sorted by expert. For few tokens,
 // the launch that chooses also sorts (moe_gate_topk_sorted_*); else moe_group does.
+#include "kernels/common/router.h"
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -254,7 +256,7 @@ extern "C" __global__ void moe_gate_topk_scored(const __grid_constant__ OpArgs a
   if (c.renormalize != 0) {
     float total = 0.0f;
     for (uint32_t j = 0; j < c.n_used; ++j) total = total + chosen[j];
-    r = exact::rcp(total);
+    r = zinc_rt::inverse_of_weights(total);
   }
   for (uint32_t j = lane; j < c.n_used; j += 32) {
     float weight = chosen[j];

@@ -25,6 +25,7 @@
 #include "kernels/common/philox.h"
 #include "kernels/common/push.h"
 #include "kernels/common/quant_blocks.h"
+#include "kernels/common/router.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/common/sink.h"
 #include "kernels/rdna/dtypes.h"

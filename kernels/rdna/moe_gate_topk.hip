@@ -105,7 +105,7 @@ ZRT_KERNEL(moe_gate_topk, 32) {
     total = total + weight;
     workgroup_barrier();
   }
-  const float r = c.renormalize != 0 ? exact::rcp(total) : 1.0f;
+  const float r = c.renormalize != 0 ? inverse_of_weights(total) : 1.0f;
   for (uint32_t j = lane; j < c.n_used; j += kWave) {
     float weight = weights[j];
     if (c.renormalize != 0) weight = weight * r;

@@ -106,7 +106,8 @@ TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {
     }
 }
 
-// Routers with sigmoids, biases and groups; ties, NaN, infinities.
+// Routers with sigmoids, biases and groups; ties, NaN, infinities, and likelihoods whose sum is 0 or too small to divide
+// by it.
 TEST_P(TierExperts, OfARouterOfEachKindHaveTheBitsOfTCpu) {
   std::mt19937 rng(17);
   constexpr std::uint32_t kTokens = 3;
@@ -118,17 +119,19 @@ TEST_P(TierExperts, OfARouterOfEachKindHaveTheBitsOfTCpu) {
                                    {push::kSoftmax, 4, 1},
                                    {push::kSigmoid, 32, 9, true, true}})
     for (const RouterCase& c : {RouterCase{32, 8}, {160, 6}, {256, 8}})
-      for (int kind = 0; kind < 4; ++kind) {
+      for (int kind = 0; kind < 6; ++kind) {
         auto w = normal_floats(c.e, rng), bias = normal_floats(c.e, rng), choice_bias = normal_floats(c.e, rng);
         for (std::size_t i = 0; i < w.size(); ++i) {
           if (kind == 1) w[i] = std::round(w[i]), bias[i] = 0, choice_bias[i] = std::round(choice_bias[i]);
           if (kind == 2 && rng() % 4 == 0) w[i] = std::numeric_limits<float>::quiet_NaN();
           if (kind == 3 && rng() % 4 == 0) choice_bias[i] = -std::numeric_limits<float>::infinity();
+          if (kind >= 4) w[i] -= kind == 4 ? 250.0f : 95.0f;
         }
         Memory given{{"act.x", bytes_of(std::vector<float>{1.0f, -1.0f, 0.5f})}, {"model.w", bytes_of(w)}};
         if (router.has_bias) given["model.bias"] = bytes_of(bias);
         if (router.has_choice_bias) given["model.choice_bias"] = bytes_of(choice_bias);
-        const auto graph = router_graph(c.e, c.n_used, kind % 2 == 0, kind < 2 ? 1.0f : 2.5f, false, router);
+        const bool is_divided = kind != 1 && kind != 3;
+        const auto graph = router_graph(c.e, c.n_used, is_divided, kind < 2 ? 1.0f : 2.5f, false, router);
         const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, kTokens, given, {"act.ids", "act.weights"});
         const auto got = run_graph(*GetParam(), graph, kTokens, given, {"act.ids", "act.weights"});
         const auto where = [&] {

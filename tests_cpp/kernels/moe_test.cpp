@@ -93,6 +93,23 @@ TEST(MoeGateTopk, TheBiasOfTheChoiceIsNotPartOfTheWeights) {
   EXPECT_NEAR(weights[0], a / (a + b), 1e-6);
   EXPECT_NEAR(weights[1], b / (a + b), 1e-6);
 }
+TEST(MoeGateTopk, WeightsTooSmallToDivideByTheirSumStayAsTheyAre) {
+  const Router sigmoid{.gating = push::kSigmoid};
+  const auto none = chosen({-200.0f, -130.0f, -300.0f}, 2, 1, sigmoid);
+  EXPECT_EQ(none.first, (std::vector<std::int32_t>{1, 0}));
+  EXPECT_EQ(none.second, (std::vector<float>{0.0f, 0.0f}));
+  const std::vector<float> subnormal{-95.0f, -96.0f, -97.0f};
+  EXPECT_GT(chosen(subnormal, 2, 1, sigmoid).second[1], 0.0f);
+  EXPECT_EQ(chosen(subnormal, 2, 1, sigmoid), chosen(subnormal, 2, 0, sigmoid));
+  // The bias chooses two experts whose likelihoods are 0.
+  const auto unlikely = chosen({200.0f, 1.0f, 0.0f}, 2, 1, {.choice_bias = {-5.0f, 1.0f, 0.0f}});
+  EXPECT_EQ(unlikely.first, (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(unlikely.second, (std::vector<float>{0.0f, 0.0f}));
+  // Small weights whose sum rcp() takes are divided, and one that is NaN makes all of them NaN.
+  EXPECT_NEAR(chosen({-86.0f, -87.0f}, 2, 1, sigmoid).second[0], 1 / (1 + std::exp(-1.0)), 1e-6);
+  const auto of_nan = chosen({1.0f, std::nanf("")}, 2, 1, sigmoid).second;
+  EXPECT_TRUE(std::isnan(of_nan[0]) && std::isnan(of_nan[1]));
+}
 TEST(MoeGateTopk, GroupsAreChosenByTheirTwoBest) {
   // Sums of the two best of each group: 3 + 0, 2 + 2, 1 + 1, 2.5 + 0. The best expert is in no chosen group.
   const std::vector<float> scores{3, 0, 0, 2, 2, 0, 1, 1, 0, 2.5, 0, 0};
