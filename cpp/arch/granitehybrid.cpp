@@ -29,7 +29,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     b.set_layer(static_cast<int>(layer));
     const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
     const BufferId mixed =
-        c.n_kv_heads_per_layer[layer] == 0 ? mamba2(b, norm) : self_attention(b, norm, attention_shape(c, layer), rope);
+        c.is_recurrent[layer] ? mamba2(b, norm) : self_attention(b, norm, attention_shape(c, layer), rope);
     b.add_into(hidden, b.scale(b.at_layer("mixer_scaled"), mixed, residual));
     const BufferId ffn = feed_forward(b, row_norm(b, "ffn_norm", hidden, "ffn_norm"), layer);
     b.add_into(hidden, b.scale(b.at_layer("ffn_scaled"), ffn, residual));

@@ -39,8 +39,8 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
   for (std::uint32_t layer = 0; layer < c.n_layers; ++layer) {
     b.set_layer(static_cast<int>(layer));
     const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
-    b.add_into(hidden, c.n_kv_heads_per_layer[layer] == 0 ? short_convolution(b, norm)
-                                                          : self_attention(b, norm, attention_shape(c, layer), rope));
+    b.add_into(hidden, c.is_recurrent[layer] ? short_convolution(b, norm)
+                                             : self_attention(b, norm, attention_shape(c, layer), rope));
     add_feed_forward(b, row_norm(b, "ffn_norm", hidden, "ffn_norm"), hidden, layer, {.gating = push::kSigmoid});
   }
   output_head(b, hidden, 1.0f, "token_embd_norm.weight");

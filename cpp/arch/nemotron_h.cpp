@@ -38,10 +38,10 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
     if (c.ffn_dim_per_layer[layer] > 0)
       feed_forward(b, norm, hidden, layer);
-    else if (c.n_kv_heads_per_layer[layer] > 0)
-      b.add_into(hidden, self_attention(b, norm, attention_shape(c, layer), no_rope));
-    else
+    else if (c.is_recurrent[layer])
       b.add_into(hidden, mamba2(b, norm));
+    else
+      b.add_into(hidden, self_attention(b, norm, attention_shape(c, layer), no_rope));
   }
   output_head(b, hidden);
   return b.finish(mtp_blocks(c));

@@ -14,11 +14,6 @@ namespace {
 constexpr std::string_view kArchitectures[] = {"qwen35", "qwen35moe", "qwen3next"};
 constexpr float kL2NormEps = 1e-6f;
 
-bool is_recurrent(const ModelConfig& c, std::uint32_t layer) {
-  if (!c.is_recurrent.empty()) return c.is_recurrent[layer];
-  return c.full_attention_interval == 0 || (layer + 1) % c.full_attention_interval != 0;
-}
-
 // Adds a recurrent layer (gated delta net) that reads x. Returns its output, [tokens, model_dim].
 BufferId delta_net(Builder& b, BufferId x) {
   const auto& c = b.config();
@@ -91,7 +86,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     b.set_layer(static_cast<int>(layer));
     const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
     b.add_into(hidden,
-               is_recurrent(c, layer) ? delta_net(b, norm) : gated_attention(b, norm, attention_shape(c, layer), rope));
+               c.is_recurrent[layer] ? delta_net(b, norm) : gated_attention(b, norm, attention_shape(c, layer), rope));
     add_feed_forward(b, row_norm(b, "ffn_norm", hidden, "post_attention_norm"), hidden, layer);
   }
   output_head(b, hidden);

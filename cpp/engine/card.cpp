@@ -94,10 +94,8 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
     card.expert_ffn_dim = c.expert_ffn_dim;
     card.shared_expert_ffn_dim = c.shared_expert_ffn_dim;
   }
-  if (c.ssm_inner_dim > 0) {
-    card.n_recurrent_layers = static_cast<std::uint64_t>(std::ranges::count(c.is_recurrent, true));
-    card.ssm = {c.ssm_k_heads, c.ssm_v_heads, c.ssm_k_dim, c.ssm_inner_dim, c.ssm_conv_width};
-  }
+  card.n_recurrent_layers = static_cast<std::uint64_t>(std::ranges::count(c.is_recurrent, true));
+  if (c.ssm_inner_dim > 0) card.ssm = {c.ssm_k_heads, c.ssm_v_heads, c.ssm_k_dim, c.ssm_inner_dim, c.ssm_conv_width};
   card.n_mtp_layers_not_run = c.n_mtp_layers;
   card.per_layer_embedding_dim = c.per_layer_embedding_dim;
   card.final_logit_softcap = c.final_logit_softcap;

@@ -70,7 +70,6 @@ constexpr CountRow kCounts[] = {
     {&ModelConfig::n_expert_groups_used, ".expert_group_used_count", 0, kMaxExperts, 1},
     {&ModelConfig::shared_expert_ffn_dim, ".expert_shared_feed_forward_length", 0, kMaxDim, 0},
     {&ModelConfig::expert_latent_dim, ".moe_latent_size", 0, kMaxDim, 0},
-    {&ModelConfig::full_attention_interval, ".full_attention_interval", 0, kMaxLayers, 0},
     {&ModelConfig::ssm_conv_width, ".ssm.conv_kernel", 0, 256, 0},
     {&ModelConfig::short_conv_width, ".shortconv.l_cache", 0, 256, 0},
     {&ModelConfig::ssm_k_heads, ".ssm.group_count", 0, kMaxHeads, 0},
@@ -116,6 +115,10 @@ struct LayerRow {
 constexpr LayerRow kKvHeads{&ModelConfig::n_kv_heads_per_layer, ".attention.head_count_kv", kMaxHeads};
 constexpr LayerRow kFfnDims{&ModelConfig::ffn_dim_per_layer, ".feed_forward_length", kMaxDim};
 
+// Families with recurrent layers, by what tells in their files which layers these are.
+constexpr std::string_view kRecurrentByHeads[] = {"lfm2", "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe"};
+constexpr std::string_view kRecurrentByInterval[] = {"qwen35", "qwen35moe", "qwen3next"};
+
 class ConfigReader {
  public:
   ConfigReader(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors)
@@ -132,6 +135,7 @@ class ConfigReader {
     ZRT_CHECK_OK(derive_heads());
     ZRT_CHECK_OK(derive_rope());
     ZRT_CHECK_OK(derive_ffn());
+    ZRT_CHECK_OK(derive_recurrent());
     ZRT_CHECK_OK(derive_router());
     ZRT_CHECK_OK(derive_norm());
     ZRT_CHECK_OK(derive_vocab());
@@ -234,8 +238,7 @@ class ConfigReader {
     if (config_.n_shared_kv_layers >= config_.n_layers)
       return out_of_range<std::uint32_t>(".attention.shared_kv_layers", 0, config_.n_layers - 1,
                                          config_.n_shared_kv_layers);
-    ZRT_CHECK_OK(read_flags(config_.is_sliding, ".attention.sliding_window_pattern"));
-    return read_flags(config_.is_recurrent, ".attention.recurrent_layers");
+    return read_flags(config_.is_sliding, ".attention.sliding_window_pattern");
   }
 
   Status derive_heads() {
@@ -331,6 +334,31 @@ class ConfigReader {
         return fail(StatusCode::kNotFound, "[config] {}: needed (integer) for {} experts, not there",
                     at(".expert_feed_forward_length"), config_.n_experts);
       config_.expert_ffn_dim = config_.ffn_dim;
+    }
+    return {};
+  }
+
+  // Sets which layers are recurrent: those without KV heads in the families of kRecurrentByHeads; else those that the
+  // file lists; else, in the families of kRecurrentByInterval, all except every n-th layer, which has attention.
+  Status derive_recurrent() {
+    const auto is_in = [&](std::span<const std::string_view> families) {
+      return std::ranges::find(families, config_.architecture) != families.end();
+    };
+    auto& flags = config_.is_recurrent;
+    ZRT_CHECK_OK(read_flags(flags, ".attention.recurrent_layers"));
+    constexpr std::string_view kInterval = ".full_attention_interval";
+    ZRT_TRY(const std::int64_t interval, metadata_.get_int_or(full(kInterval), 0));
+    if (interval < 0 || interval > kMaxLayers) return out_of_range<std::int64_t>(kInterval, 0, kMaxLayers, interval);
+    if (is_in(kRecurrentByHeads)) {
+      // In Nemotron-H a layer with a feed-forward length is nothing but that network.
+      const bool has_plain_networks = config_.architecture.starts_with("nemotron_h");
+      flags.clear();
+      for (std::uint32_t i = 0; i < config_.n_layers; ++i)
+        flags.push_back(config_.n_kv_heads_per_layer[i] == 0 &&
+                        !(has_plain_networks && config_.ffn_dim_per_layer[i] > 0));
+    } else if (flags.empty()) {
+      for (std::uint32_t i = 0; i < config_.n_layers; ++i)
+        flags.push_back(is_in(kRecurrentByInterval) && (interval == 0 || (i + 1) % interval != 0));
     }
     return {};
   }

@@ -93,8 +93,7 @@ struct ModelConfig {
 
   // The following members describe recurrent layers: the gated delta net (as in Qwen3-Next), Mamba 2, whose heads are
   // ssm_v_heads in ssm_k_heads groups with states of ssm_k_dim rows, and short convolutions (LFM2).
-  std::vector<bool> is_recurrent;  // one flag per layer; empty if the file has no such list
-  std::uint32_t full_attention_interval = 0;
+  std::vector<bool> is_recurrent;  // one flag per layer, in every family
   std::uint32_t ssm_conv_width = 0;
   std::uint32_t short_conv_width = 0;  // taps of a short convolution
   std::uint32_t ssm_k_heads = 0, ssm_v_heads = 0;

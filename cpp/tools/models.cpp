@@ -36,10 +36,7 @@ struct Facts {
 std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
   std::uint64_t values = 0;
   for (std::uint32_t layer = 0; layer + c.n_shared_kv_layers < c.n_layers; ++layer) {
-    const bool is_recurrent = layer < c.is_recurrent.size()    ? c.is_recurrent[layer]
-                              : c.full_attention_interval == 0 ? false
-                                                               : (layer + 1) % c.full_attention_interval != 0;
-    if (is_recurrent) continue;
+    if (c.is_recurrent[layer]) continue;
     const bool is_sliding = layer < c.is_sliding.size() && c.is_sliding[layer];
     const std::uint64_t heads = layer < c.n_kv_heads_per_layer.size() ? c.n_kv_heads_per_layer[layer] : c.n_kv_heads;
     const std::uint64_t width = is_sliding && c.sliding_head_dim > 0

@@ -109,8 +109,7 @@ Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   return {};
 }
 
-// Qwen hybrids: most layers are recurrent, and the others have gated attention. If the file does not tell which, every
-// n-th layer has attention.
+// Qwen hybrids: most layers are recurrent, and the others have gated attention.
 Status qwen_hybrid(const ModelConfig& c, const Weights&, ModelShape& shape) {
   if (c.ssm_k_heads == 0 || c.ssm_v_heads == 0 || c.ssm_k_dim == 0 || c.ssm_conv_width < 2 ||
       c.ssm_v_heads % c.ssm_k_heads != 0 || c.ssm_inner_dim % c.ssm_v_heads != 0)
@@ -120,12 +119,8 @@ Status qwen_hybrid(const ModelConfig& c, const Weights&, ModelShape& shape) {
   shape.is_neox = shape.has_query_gate = true;
   shape.ffn_norm = "post_attention_norm";
   shape.delta = {c.ssm_k_heads, c.ssm_v_heads, c.ssm_k_dim, c.ssm_inner_dim / c.ssm_v_heads, c.ssm_conv_width};
-  for (std::uint32_t i = 0; i < c.n_layers; ++i) {
-    const bool is_recurrent = c.is_recurrent.empty()
-                                  ? c.full_attention_interval == 0 || (i + 1) % c.full_attention_interval != 0
-                                  : c.is_recurrent[i];
-    if (is_recurrent) shape.layers[i].mixer = Mixer::kDeltaNet;
-  }
+  for (std::uint32_t i = 0; i < c.n_layers; ++i)
+    if (c.is_recurrent[i]) shape.layers[i].mixer = Mixer::kDeltaNet;
   return {};
 }
 

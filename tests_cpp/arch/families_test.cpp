@@ -50,8 +50,8 @@ TEST_P(EveryModel, NamesTheTensorThatIsWrong) {
   EXPECT_THAT(error([](auto& c) {
                 ++c.n_layers;
                 for (auto* list : {&c.n_kv_heads_per_layer, &c.ffn_dim_per_layer}) list->push_back(list->back());
-                for (auto* list : {&c.is_sliding, &c.is_recurrent})
-                  if (!list->empty()) list->push_back(list->back());
+                c.is_recurrent.push_back(c.is_recurrent.back());
+                if (!c.is_sliding.empty()) c.is_sliding.push_back(c.is_sliding.back());
               }),
               ::testing::ContainsRegex("tensor \"[a-z0-9._]+\" (is missing|has shape|is not one)"));
   EXPECT_THAT(error([](auto& c) { --c.n_layers; }),
@@ -88,7 +88,6 @@ TEST_P(EveryModel, SurvivesAnyConfig) {
                                                       &ModelConfig::short_conv_width,
                                                       &ModelConfig::expert_latent_dim,
                                                       &ModelConfig::shared_expert_ffn_dim,
-                                                      &ModelConfig::full_attention_interval,
                                                       &ModelConfig::ssm_k_heads,
                                                       &ModelConfig::ssm_v_heads,
                                                       &ModelConfig::ssm_k_dim,
@@ -103,7 +102,7 @@ TEST_P(EveryModel, SurvivesAnyConfig) {
     config.n_kv_heads_per_layer.resize(config.n_layers, rng() % 3);
     config.ffn_dim_per_layer.resize(config.n_layers, kValues[rng() % 10]);
     if (!config.is_sliding.empty()) config.is_sliding.resize(config.n_layers, rng() % 2);
-    if (!config.is_recurrent.empty()) config.is_recurrent.resize(config.n_layers, rng() % 2);
+    config.is_recurrent.resize(config.n_layers, rng() % 2);
     const auto graph = p.family->build(config, *p.weights, p.graph_options);
     if (graph)
       static_cast<void>(ir::verify(*graph));
@@ -146,11 +145,8 @@ TEST_F(Families, HybridsMixLayersAndCarryTheMtpBlock) {
   EXPECT_EQ(count(p.prefill, ir::Op::SSM_DELTA_NET), 3u);
   EXPECT_EQ(count(p.prefill, ir::Op::FLASH_ATTN_BATCHED), 1u);
   for (const auto& buffer : p.prefill.buffers()) EXPECT_FALSE(buffer.tensor.starts_with("blk.4.")) << buffer.tensor;
-  // The flags of the file win over the interval, which stands in for them.
   auto config = p.config;
-  config.is_recurrent.clear();
-  EXPECT_TRUE(p.family->build(config, *p.weights, p.graph_options));
-  config.full_attention_interval = 2;
+  config.is_recurrent = {true, false, true, false};
   EXPECT_FALSE(p.family->build(config, *p.weights, p.graph_options));
   config = p.config;
   config.ssm_k_heads = 3;

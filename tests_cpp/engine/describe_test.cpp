@@ -89,6 +89,29 @@ TEST_F(Describe, TotalsAreSumsOverTheModels) {
   EXPECT_EQ(json["tier"], "t_cpu");
 }
 
+TEST(ModelCard, CountsTheRecurrentLayersOfHybrids) {
+  EngineOptions options;
+  options.tier = "t_cpu";
+  options.max_slots = 1;
+  options.max_context = 64;
+  options.threads = 2;
+  for (const auto& [model, has_ssm] : {std::pair("tiny_lfm2-f16", false),
+                                       {"tiny_granitehybrid-f16", true},
+                                       {"tiny_nemotron_h-f16", true},
+                                       {"tiny_qwen35-f16", true}}) {
+    const auto engine = Engine::open(model_path(model), options);
+    ASSERT_TRUE(engine) << engine.error().message;
+    const auto card = engine->model_card();
+    ASSERT_TRUE(card);
+    EXPECT_EQ(card->n_recurrent_layers, 1u) << model;
+    EXPECT_EQ(card->ssm.has_value(), has_ssm) << model;
+    EXPECT_GT(card->state_bytes_per_slot, 0u) << model;
+  }
+  const auto llama = Engine::open(model_path("tiny_llama-f32"), options);
+  ASSERT_TRUE(llama) << llama.error().message;
+  EXPECT_EQ(llama->model_card()->n_recurrent_layers, 0u);
+}
+
 TEST_F(Describe, AClosedEngineHasNoModels) {
   engine_->close();
   const auto stats = engine_->stats();

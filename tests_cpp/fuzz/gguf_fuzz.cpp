@@ -33,8 +33,8 @@ void check_config(const zinc_rt::ModelConfig& config) {
   expect(config.n_kv_heads >= 1);
   for (const std::uint32_t n_kv_heads : config.n_kv_heads_per_layer)
     expect(n_kv_heads == 0 || config.n_heads % n_kv_heads == 0);
-  for (const auto* flags : {&config.is_sliding, &config.is_recurrent})
-    expect(flags->empty() || flags->size() == config.n_layers);
+  expect(config.is_sliding.empty() || config.is_sliding.size() == config.n_layers);
+  expect(config.is_recurrent.size() == config.n_layers);
   expect(config.rope_dim % 2 == 0 && config.rope_dim <= config.head_dim && config.head_dim >= 1);
   expect(config.sliding_rope_dim % 2 == 0 && config.sliding_rope_dim <= config.sliding_head_dim);
   expect(config.n_shared_kv_layers < config.n_layers);

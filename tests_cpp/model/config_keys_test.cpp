@@ -171,6 +171,33 @@ TEST(ConfigKeys, WhatAFamilyDoesNotComputeWithIsRefusedByName) {
   }
 }
 
+TEST(ConfigKeys, RecurrentLayersAreListedOrAllExceptEveryNth) {
+  const auto recurrent = [](const char* architecture, const More& more) {
+    const auto read = read_keys(architecture, context(128, more));
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? read->config.is_recurrent : std::vector<bool>{};
+  };
+  const More with_interval = [](GgufBuilder& file, const std::string& a) {
+    file.add_u32(a + ".full_attention_interval", 2);
+  };
+  const More with_both = [&](GgufBuilder& file, const std::string& a) {
+    with_interval(file, a);
+    file.add_array<std::uint8_t>(a + ".attention.recurrent_layers", ValueType::kBool, {0, 1, 1, 0});
+  };
+  const More with_heads = [](GgufBuilder& file, const std::string& a) {
+    file.add_array<std::int32_t>(a + ".attention.head_count_kv", ValueType::kI32, {0, 4, 0, 4});
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(recurrent("qwen35", with_interval), ElementsAre(true, false, true, false));
+  EXPECT_THAT(recurrent("qwen35", with_both), ElementsAre(false, true, true, false));
+  EXPECT_THAT(recurrent("qwen35", with_heads), ElementsAre(true, true, true, true));
+  EXPECT_THAT(recurrent("lfm2", with_heads), ElementsAre(true, false, true, false));
+  EXPECT_THAT(recurrent("lfm2", with_interval), ElementsAre(false, false, false, false));
+  EXPECT_THAT(recurrent("llama", with_interval), ElementsAre(false, false, false, false));
+  // Each layer of the file has a feed-forward length.
+  EXPECT_THAT(recurrent("nemotron_h", with_heads), ElementsAre(false, false, false, false));
+}
+
 TEST(ConfigKeys, OfExpertsThatAreThereEachKeyCounts) {
   const Key rows[] = {
       {"qwen3moe", "expert_weights_norm", 1, true},     {"qwen3moe", "expert_weights_norm", 0, true},

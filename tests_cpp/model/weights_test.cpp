@@ -72,5 +72,20 @@ TEST(Fixtures, EveryModelOpensWithAConfigThatFitsItsTensors) {
   }
 }
 
+TEST(Fixtures, HybridsSayWhichLayersAreRecurrent) {
+  const std::pair<const char*, std::vector<bool>> rows[] = {{"tiny_lfm2-f16", {true, false}},
+                                                            {"tiny_granitehybrid-f16", {true, false}},
+                                                            {"tiny_nemotron_h-f16", {true, false, false}},
+                                                            {"tiny_qwen35-f16", {true, false}},
+                                                            {"tiny_llama-f32", {false, false}}};
+  for (const auto& [name, is_recurrent] : rows) {
+    const auto weights = Weights::open(model_path(name));
+    ASSERT_TRUE(weights) << weights.error().message;
+    const auto config = read_config(weights->metadata(), weights->infos());
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->is_recurrent, is_recurrent) << name;
+  }
+}
+
 }  // namespace
 }  // namespace zinc_rt

@@ -80,7 +80,7 @@ Status refuse_others(const ModelConfig& m, const std::string& path) {
                       {"nextn_predict_layers", static_cast<double>(m.n_mtp_layers), 0},
                       {"attention.shared_kv_layers", static_cast<double>(m.n_shared_kv_layers), 0},
                       {"attention.sliding_window_pattern", static_cast<double>(m.is_sliding.size()), 0},
-                      {"attention.recurrent_layers", static_cast<double>(m.is_recurrent.size()), 0},
+                      {"attention.recurrent_layers", static_cast<double>(std::ranges::count(m.is_recurrent, true)), 0},
                       {"value head size", static_cast<double>(m.v_head_dim), static_cast<double>(m.head_dim)},
                       {"attention.scale", m.attention_scale, 0},
                       {"attn_logit_softcapping", m.attention_softcap, 0},
