@@ -157,6 +157,17 @@ BufferId self_attention(Builder& b, BufferId x, const AttentionShape& s, const R
   return project(b, "attn_out", "attn.output", attend(b, qkv, s, rope), "attn_output", b.config().model_dim);
 }
 
+bool check_head_state(Builder& b) {
+  // On T-CPU each thread has memory for the state of a head. In known models it has up to 2^14 values.
+  constexpr std::uint64_t kMostValues = 1 << 20;
+  const auto& c = b.config();
+  const std::uint64_t width = c.ssm_inner_dim / c.ssm_v_heads, n_values = c.ssm_k_dim * width;
+  if (n_values <= kMostValues) return true;
+  b.refuse(fmt::format("ssm keys: a head's state has {} rows of {} values, {} in all, at most {} allowed", c.ssm_k_dim,
+                       width, n_values, kMostValues));
+  return false;
+}
+
 BufferId relu2_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim) {
   const BufferId up = project(b, "up", "ffn.up", x, "ffn_up", ffn_dim);
   return project(b, "ffn_out", "ffn.down", b.relu2(b.at_layer("relu2"), up), "ffn_down", b.width(x));

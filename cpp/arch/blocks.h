@@ -94,6 +94,10 @@ BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape);
 // Adds complete self-attention, with per-head norms of q and k if the layer has them. Returns [tokens, model_dim].
 BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope);
 
+// Records in `b` that the family cannot run the model, if the state of a head of its recurrent layers has too many
+// values. Returns whether it does not. REQUIRES: the config has ssm_v_heads.
+bool check_head_state(Builder& b);
+
 // Returns down(relu2(up(x))) with the layer's feed-forward tensors, in families without a gate.
 BufferId relu2_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim);
 // Returns down(act(gate(x)) * up(x)) with the layer's feed-forward tensors. gate and up may be the two halves of one

@@ -9,7 +9,7 @@ bool check_mamba2(Builder& b) {
   const auto& c = b.config();
   if (c.ssm_k_heads > 0 && c.ssm_v_heads > 0 && c.ssm_v_heads % c.ssm_k_heads == 0 && c.ssm_k_dim > 0 &&
       c.ssm_inner_dim > 0 && c.ssm_inner_dim % c.ssm_v_heads == 0 && c.ssm_conv_width >= 2)
-    return true;
+    return check_head_state(b);
   b.refuse(fmt::format("ssm keys: {} heads in {} groups, states of {} rows, inner size {}, convolution over {}",
                        c.ssm_v_heads, c.ssm_k_heads, c.ssm_k_dim, c.ssm_inner_dim, c.ssm_conv_width));
   return false;

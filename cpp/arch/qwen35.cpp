@@ -70,6 +70,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
                          c.ssm_k_heads, c.ssm_k_dim, c.ssm_v_heads, c.ssm_inner_dim, c.ssm_conv_width));
     return b.finish();
   }
+  if (!check_head_state(b)) return b.finish();
   // Some publishers put the block for multi-token prediction in a file of its own, with the architecture and the
   // metadata of the model.
   if (c.n_mtp_layers > 0 && !b.has_tensor("blk.0.attn_norm.weight") &&

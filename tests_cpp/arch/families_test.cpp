@@ -256,6 +256,20 @@ TEST(Mistral3, QueriesHaveATableOfTheirOwnBeyondTheOriginalContext) {
   }
 }
 
+TEST(RecurrentLayers, TheStateOfAHeadIsBounded) {
+  for (const char* model : {"tiny_granitehybrid-f16", "tiny_nemotron_h-f16", "tiny_qwen35-f16"}) {
+    const auto p = load(model);
+    const auto error = [&](std::uint32_t width, std::uint32_t n_rows) {
+      auto config = p.config;
+      config.ssm_inner_dim = config.ssm_v_heads * width;
+      config.ssm_k_dim = n_rows;
+      return p.family->build(config, *p.weights, p.graph_options).error().message;
+    };
+    EXPECT_THAT(error(2048, 513), HasSubstr("513 rows of 2048 values, 1050624 in all, at most 1048576 allowed"));
+    EXPECT_THAT(error(2048, 512), HasSubstr("has shape"));  // allowed, but not the shape of this model's tensors
+  }
+}
+
 // A file mtp-NAME.gguf has the metadata of its model, and the tensors of the prediction block alone.
 TEST(MtpBlockAlone, IsRefusedByName) {
   gguf::GgufBuilder file;
