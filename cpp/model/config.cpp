@@ -312,6 +312,16 @@ class ConfigReader {
     // 0 groups mean that the file has none.
     for (std::uint32_t* groups : {&config_.n_expert_groups, &config_.n_expert_groups_used})
       if (*groups == 0) *groups = 1;
+    if (config_.n_experts == 0) return {};
+    const std::uint32_t n_groups = config_.n_expert_groups, n_groups_used = config_.n_expert_groups_used;
+    if (config_.n_experts % n_groups != 0)
+      return fail(StatusCode::kCorrupt, "[config] {}: needs a divisor of the {} experts, {} there",
+                  at(".expert_group_count"), config_.n_experts, n_groups);
+    if (n_groups_used > n_groups)
+      return out_of_range<std::uint32_t>(".expert_group_used_count", 1, n_groups, n_groups_used);
+    if (const std::uint32_t most = config_.n_experts / n_groups * n_groups_used; config_.n_experts_used > most)
+      return fail(StatusCode::kCorrupt, "[config] {}: needs up to the {} experts of {} groups, {} there",
+                  at(".expert_used_count"), most, n_groups_used, config_.n_experts_used);
     return {};
   }
 

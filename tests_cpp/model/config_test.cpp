@@ -162,6 +162,28 @@ TEST(ModelConfig, ExpertsMayStandAlone) {
   EXPECT_EQ(shared->expert_ffn_dim, 96U);
 }
 
+TEST(ModelConfig, GroupsOfExpertsFitTheExperts) {
+  const auto with_groups = [](std::uint32_t n_groups, std::uint32_t n_groups_used) {
+    return tiny_model()
+        .add_u32("tiny.expert_count", 8)
+        .add_u32("tiny.expert_used_count", 3)
+        .add_u32("tiny.expert_group_count", n_groups)
+        .add_u32("tiny.expert_group_used_count", n_groups_used);
+  };
+  const auto grouped = config_of(with_groups(4, 2));
+  ASSERT_TRUE(grouped) << grouped.error().message;
+  EXPECT_EQ(grouped->n_expert_groups, 4U);
+  EXPECT_EQ(grouped->n_expert_groups_used, 2U);
+  const auto none = config_of(with_groups(0, 0));  // files without groups may say 0
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_EQ(none->n_expert_groups, 1U);
+  EXPECT_EQ(none->n_expert_groups_used, 1U);
+  expect_error(with_groups(3, 1), {"tiny.expert_group_count", "divisor of the 8 experts, 3 there"});
+  expect_error(with_groups(4, 5), {"tiny.expert_group_used_count", "1 to 4, 5 there"});
+  expect_error(with_groups(0, 2), {"tiny.expert_group_used_count", "1 to 1, 2 there"});
+  expect_error(with_groups(4, 1), {"tiny.expert_used_count", "the 2 experts of 1 groups, 3 there"});
+}
+
 TEST(ModelConfig, VocabularySizeHasThreeSources) {
   const auto by_key = config_of(tiny_model("tokenizer.ggml.tokens").add_u32("tiny.vocab_size", 77));
   ASSERT_TRUE(by_key);
