@@ -384,7 +384,8 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
   for (const auto* width : {"d", "nq", "nk"}) ZRT_CHECK_OK(divides("head_dim", width));
   // A token has as many heads of values as of keys; their size may be another.
   if (const Dim *nk = bindings.find("nk"), *nv = bindings.find("nv");
-      attr_index(rule, "head_dim") < rule.attrs.size() && nk != nullptr && nv != nullptr) {
+      attr_index(rule, "head_dim") < rule.attrs.size() && nk != nullptr && nv != nullptr && nk->is_const() &&
+      nv->is_const()) {
     const std::uint32_t heads = nk->n / attr_u32(node, "head_dim");
     if (heads == 0 || nv->n % heads != 0)
       return refuse(fmt::format("{} heads of values do not divide nv = {}", heads, nv->n));
@@ -448,9 +449,10 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
   // Entry 0 of the output ring holds the number of tokens, so a ring for at least one token has 2 entries.
   if (node.op == Op::STREAM_OUT && bindings.find("entries")->n < 2)
     return refuse(fmt::format("a ring of {} entries, at least 2 wanted", bindings.find("entries")->n));
-  if (node.op == Op::SSM_CONV1D && attr_u32(node, "taps") + 1 != attr_u32(node, "width"))
-    return refuse(fmt::format("taps = {} must be width - 1 = {}", attr_u32(node, "taps"), attr_u32(node, "width") - 1));
   if (node.op == Op::SSM_CONV1D) {
+    const std::uint32_t width = attr_u32(node, "width"), taps = attr_u32(node, "taps");
+    if (width == 0) return refuse("width = 0, at least 1 wanted");
+    if (taps != width - 1) return refuse(fmt::format("taps = {} must be width - 1 = {}", taps, width - 1));
     const Dim *biases = bindings.find("biases"), *channels = bindings.find("c");
     if (biases != nullptr && *biases != *channels)
       return refuse(fmt::format("bias has {} values for {} channels", show(*biases), show(*channels)));

@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 
+#include "ir/op_rules.h"
 #include "ir/serialize.h"
 #include "ir/text.h"
 
@@ -108,6 +109,18 @@ void expect_refused(const Graph& graph, const std::string& words) {
 
 TEST(Verify, AcceptsTheBase) {
   EXPECT_TRUE(verify(add_graph()));
+}
+
+// verify() refuses these graphs for their extents, before it looks at nodes. match() alone must not compute with them.
+TEST(Match, ExtentsThatNoBufferMayHave) {
+  const auto matched = [](const std::string& name) {
+    const auto graph = parse(read_scenario(ZRT_SOURCE_DIR "/tests_cpp/ir/data/" + name + ".ir").text);
+    EXPECT_TRUE(graph) << graph.error().message;
+    const auto bindings = match(*graph, graph->nodes().back());
+    return bindings ? std::string("matched") : bindings.error().message;
+  };
+  EXPECT_EQ(matched("kv_write_symbols"), "matched");  // head_dim = 0 divides nothing
+  EXPECT_THAT(matched("conv_no_width"), HasSubstr("width = 0, at least 1 wanted"));
 }
 
 TEST(Verify, DuplicateNames) {
