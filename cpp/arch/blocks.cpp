@@ -218,12 +218,12 @@ BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t ac
                      .gating = gating_of(c.expert_gating).value_or(defaults.gating),
                      .groups = c.n_expert_groups,
                      .groups_used = c.n_expert_groups_used});
+  const bool is_fused = b.layer_has("ffn_gate_up_exps.weight"),
+             has_gate = is_fused || b.layer_has("ffn_gate_exps.weight");
   const auto matrix = [&](std::string_view name, std::string_view tensor, std::uint64_t first) {
-    if (b.layer_has("ffn_gate_up_exps.weight"))
-      return b.layer_weight_rows(name, "ffn_gate_up_exps.weight", first, 2 * f, {e, f, d});
+    if (is_fused) return b.layer_weight_rows(name, "ffn_gate_up_exps.weight", first, 2 * f, {e, f, d});
     return b.layer_weight(name, tensor, {e, f, d});
   };
-  const bool has_gate = b.layer_has("ffn_gate_exps.weight") || b.layer_has("ffn_gate_up_exps.weight");
   const BufferId gate_w = has_gate ? matrix("moe.gate_weight", "ffn_gate_exps.weight", 0) : ir::kNoBuffer,
                  up_w = matrix("moe.up_weight", "ffn_up_exps.weight", f);
   const auto add_bias = [&](BufferId y, std::string_view name, std::string_view tensor, std::uint64_t width) {
@@ -232,7 +232,6 @@ BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t ac
   };
   const auto product = [&](std::string_view name, BufferId w, std::string_view scale_name, std::string_view tensor) {
     const BufferId y = b.moe_linear(b.at_layer(name), x, w, routing.ids, 1);
-    const bool is_fused = b.layer_has("ffn_gate_up_exps.weight");
     const BufferId scale = layer_scale(b, scale_name, is_fused ? "ffn_gate_up_exps" : tensor, e);
     if (scale != ir::kNoBuffer) b.moe_scale_into(y, routing.ids, scale);
     return y;
