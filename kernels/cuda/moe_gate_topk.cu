@@ -1,7 +1,7 @@
 // MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, and their weights. The
 // order of sums is that of kernels/cpu/moe_gate_topk.cpp. A warp computes a token and holds all experts in registers;
-// if there are too many experts for that, a workgroup computes a token. Without biases of the choice the most likely
-// expert is among the chosen ones, so that the sum of their weights is not small, and rcp() is defined for it.
+// if there are too many experts for that, a workgroup computes a token. These two have neither biases of the choice
+// nor groups, so the most likely expert is among the chosen ones, and rcp() is defined for the sum of their weights.
 // Products that read each expert's weights only once need the choices of all tokens sorted by expert. For few tokens,
 // the launch that chooses also sorts (moe_gate_topk_sorted_*); else moe_group does.
 #include "kernels/common/router.h"
