@@ -210,6 +210,7 @@ Status fit_history(Json& messages, const Json* tools, const output::TemplateTrai
   const bool is_own = !own_tools.empty() && !traits.shows_tools;
   const auto* format = is_own ? output::find_call_format(own_tools) : traits.calls;
   ZRT_CHECK_OK(output::check_content(messages));
+  if (!is_own) output::fit_role_order(messages, traits.order);
   if (!is_own && messages.is_array() && (traits.has_one_call || traits.has_metadata)) split_calls(messages);
   if (!is_own && messages.is_array() && traits.has_metadata) write_metadata(messages);
   for (Json& message : messages) {
@@ -244,6 +245,8 @@ Status fit_history(Json& messages, const Json* tools, const output::TemplateTrai
     }
   }
   if (is_own && tools != nullptr && tools->is_array() && !tools->empty()) show_tools(messages, *tools);
+  // Results of own tools have become messages of the user.
+  if (is_own) output::fit_role_order(messages, traits.order);
   output::fit_content(messages, traits.content);
   return {};
 }

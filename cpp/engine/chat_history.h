@@ -19,6 +19,7 @@ inline constexpr std::string_view kOwnTools = "hermes";
 //   arguments stay the original text; else they become an object or the object's text. Arguments that are not a JSON
 //   object become an object that holds their text.
 // - The ids of calls become ids of 9 letters and digits if the template demands that.
+// - Messages get the order of roles that the template accepts (output/role_order.h).
 // - Calls that the template would leave out are written into the message's text.
 // - If the template renders one call per message, each call gets a message of its own, with its result behind it.
 // - If the template renders calls by the messages' metadata, calls and results get that form.

@@ -250,6 +250,7 @@ TemplateTraits probe_template(const Render& render_once) {
   };
   TemplateTraits traits;
   traits.content = probe_content(render_text);
+  traits.order = probe_role_order(render_text, traits.content);
   const auto render = [&](Json messages, const char* tools) {
     fit_content(messages, traits.content);
     return render_text(messages.dump(), tools);
@@ -270,6 +271,11 @@ TemplateTraits probe_template(const Render& render_once) {
   if (traits.writes_calls) {
     const auto two = render(conversation(2, traits.takes_objects), kProbeTools);
     traits.has_one_call = !two || count_of(*two, "zrt value") == count_of(*calls, "zrt value");
+
+    auto followed = conversation(1, traits.takes_objects);
+    followed.push_back({{"role", "user"}, {"content", "zrt next"}});
+    const auto next = render(std::move(followed), kProbeTools);
+    traits.order.takes_user_after_result = next && next->contains("zrt next");
 
     // A text that the instructions contain even without a call is no sign of a call, so the common beginning is
     // skipped.

@@ -11,6 +11,7 @@
 
 #include "output/content_form.h"
 #include "output/probe.h"
+#include "output/role_order.h"
 
 namespace zinc_rt::output {
 
@@ -100,6 +101,7 @@ struct TemplateTraits {
   // is the arguments, and results from the role "observation".
   bool has_metadata = false;
   ContentForms content{};  // form of message content that the template accepts
+  RoleOrder order{};       // order of roles that the template accepts
 };
 
 // Finds out the traits of a template by rendering a few conversations, each once.
