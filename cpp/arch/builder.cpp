@@ -25,7 +25,8 @@ Builder::Builder(std::string name, const ModelConfig& config, const Weights& wei
 BufferId Builder::declare(std::string name, BufferClass buffer_class, DType dtype, std::initializer_list<Dim> dims,
                           std::string tensor) {
   ir::Buffer buffer;
-  const bool is_row = buffer_class == BufferClass::kOutput && (name == "logits" || name == "embeddings" || name == "features");
+  const bool is_row =
+      buffer_class == BufferClass::kOutput && (name == "logits" || name == "embeddings" || name == "features");
   buffer.name = std::string(is_row ? "out." : ir::name_prefix(buffer_class)) + std::move(name);
   buffer.tensor = std::move(tensor);
   buffer.buffer_class = buffer_class;
