@@ -44,7 +44,8 @@ struct FamilyCase {
   // Of the engines with many requests; what a request gives alone is T-CPU's.
   Opener opener = open_on_ring;
   std::uint32_t max_slots = 8;
-  std::string draft = {};  // the model that guesses; empty: none
+  // The model that guesses; empty: none. A model with a block for multi-token prediction has that block for itself.
+  std::string draft = {};
 };
 
 // A model and requests to it with what each gives alone.
@@ -215,6 +216,7 @@ class Schedule {
     options.kv_pages = full + static_cast<std::uint32_t>(below(2) == 0 ? below(full) : below(full * options.max_slots));
     constexpr std::uint32_t kChunks[] = {1, 5, 16, 33, 128};
     options.chunk_cap = kChunks[below(5)];
+    options.gives_features = draft_is_block();
     options.state_checkpoints = static_cast<std::uint32_t>(below(2) == 0 ? 2 * options.max_slots : below(4));
     EngineOptions engine_options;
     for (std::uint32_t device = 1; device < family_.n_devices; ++device) engine_options.devices.push_back(device);
@@ -236,6 +238,7 @@ class Schedule {
     engine_ = start_engine(family_.model, options, engine_options, std::move(probe), family_.opener, Drive::kThreads,
                            make_draft(options));
   }
+  bool draft_is_block() const { return family_.draft == family_.model && family_.model.contains("_mtp"); }
   // With a cache of its own, mostly too small for all slots, and now and then a shorter context or a step that fails.
   std::optional<TestDraft> make_draft(ExecutorOptions options) {
     if (family_.draft.empty()) return {};
@@ -244,6 +247,7 @@ class Schedule {
     options.kv_pages = full + static_cast<std::uint32_t>(below(full * options.max_slots));
     options.kv_type = nullptr;
     options.run_ahead = false;
+    if (draft_is_block()) options.part = ModelPart::kMtpBlock;
     TestDraft draft{family_.draft, options};
     // How many steps a draft model makes depends on prices, so a fault is early, or it would seldom be reached.
     if (below(4) == 0)
@@ -517,6 +521,7 @@ inline const FamilyCase kFamilies[] = {
     {"qwen3moe-Q4_K_M", 128, 1, 80, "i16", 2, open_on_ring, 8, "qwen3-Q4_0"},
     {"phi3_longrope-f16", 320, 225, 270, "f16", 1, open_on_ring, 8, "phi3_longrope-f16"},
     {"qwen35-f32", 128, 1, 80, "i16", 1, open_on_ring, 8, "qwen3-f16"},
+    {"tiny_qwen35_mtp-f16", 128, 1, 80, "i16", 2, open_on_ring, 8, "tiny_qwen35_mtp-f16"},
     {"tiny_lfm2moe-f16", 128, 1, 80},
     {"tiny_nemotron_h_moe-f16", 128, 1, 80, "i16", 2},
 };
