@@ -54,6 +54,15 @@ TEST(ChannelReader, CallsNameTheirToolBeforeOrBehindTheChannel) {
       wanted);  // the token <|call|> ended the generation and is not seen
   expect_parsed(" to=functions.now<|channel|>commentary<|message|>{}", "call 0 now\nargs 0 {}\nend 0");
 }
+// gpt-oss writes many of its calls in the channel of its reasoning. The recipient tells what is a call.
+TEST(ChannelReader, ACallMayStandInTheReasoningsChannel) {
+  expect_parsed(
+      "<|channel|>analysis<|message|>Search.<|end|><|start|>assistant<|channel|>analysis to=functions.run "
+      "code<|message|>"
+      "\n{\"code\": \"ls\"}<|call|><|start|>assistant<|channel|>analysis to=functions.now "
+      "<|constrain|>json<|message|>{}<|call|>",
+      "think Search.\ncall 0 run\nargs 0 {\"code\": \"ls\"}\nend 0\ncall 1 now\nargs 1 {}\nend 1");
+}
 TEST(ChannelReader, ACallThatWasCutOffStaysOpen) {
   expect_parsed("<|channel|>commentary to=functions.run<|message|>{\"code\": \"1", "call 0 run\nargs 0 {\"code\": \"1");
 }
