@@ -124,6 +124,16 @@ FORMATS = {
         f'<TOOLCALL>[{{"name": "get_weather", "arguments": {JSON_WEATHER}}}, '
         f'{{"name": "get_rain", "arguments": {JSON_RAIN}}}]</TOOLCALL><|tool|>sun<|tool|>rain',
     ),
+    "hunyuan": Format(  # Hunyuan A13B
+        (),
+        "<|startoftext|>{{ tools | tojson }}<|extra_4|>",
+        ROLE + "{{ m.content }}{% if m.tool_calls %}<tool_calls>[" + EACH + "{{ ', ' if not loop.first }}"
+        f'{{{{ \'{{"name": "\' ~ c.function.name ~ \'", "arguments": \' }}}}{ARGUMENTS}'
+        "{{ '}' }}{% endfor %}]</tool_calls>{% endif %}",
+        f'<tool_calls>[{{"name": "get_weather", "arguments": {JSON_WEATHER}}}]</tool_calls>',
+        f'<tool_calls>[{{"name": "get_weather", "arguments": {JSON_WEATHER}}}, '
+        f'{{"name": "get_rain", "arguments": {JSON_RAIN}}}]</tool_calls><|tool|>sun<|tool|>rain',
+    ),
     # A template that knows no calls.
     "lfm2": Format(
         ("<|tool_call_start|>", "<|tool_call_end|>"),

@@ -113,9 +113,9 @@ Status Model::probe_templates() {
   };
   const auto plain = traits(false), with_tools = traits(true);
   const auto* reasoning = plain.reasoning != nullptr ? plain.reasoning : with_tools.reasoning;
-  formats_ =
-      output::Formats(own != nullptr ? own : with_tools.calls,
-                      reasoning != nullptr ? reasoning : &output::reasoning_formats()[0], find, plain.has_channels);
+  formats_ = output::Formats(own != nullptr ? own : with_tools.calls,
+                             reasoning != nullptr ? reasoning : &output::reasoning_formats()[0], find,
+                             plain.has_channels, plain.frame != nullptr ? plain.frame : with_tools.frame);
   markers_ = formats_.token_ids();
   std::erase_if(markers_, [&](std::int32_t id) { return tokenizer_->is_end_of_generation(id); });
   return {};

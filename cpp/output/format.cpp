@@ -30,6 +30,7 @@ constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "
 constexpr Opening kGlm[] = {{"<tool_call>", Syntax::kPairs, "</tool_call>"}};
 constexpr Opening kGlm4[] = {{"", Syntax::kLine}};
 constexpr Opening kNemotron[] = {{"<TOOLCALL>", Syntax::kJson, "</TOOLCALL>"}};
+constexpr Opening kHunyuan[] = {{"<tool_calls>", Syntax::kJson, "</tool_calls>"}};
 constexpr Opening kLfm2[] = {{"<|tool_call_start|>", Syntax::kPython, "<|tool_call_end|>"}};
 
 constexpr Opening kHarmony[] = {{"<|channel|>", Syntax::kHeader}};
@@ -111,6 +112,13 @@ constexpr CallFormat kCalls[] = {
      .body = kObject,
      .is_list = true,
      .separator = ", "},
+    {.name = "hunyuan",
+     .openings = kHunyuan,
+     .in_calls = "<tool_calls>[{\"name\": \"zrt_probe_name\"",
+     .in_instructions = "<tool_calls>[{",
+     .body = kObject,
+     .is_list = true,
+     .separator = ", "},
     {.name = "lfm2",
      .openings = kLfm2,
      .in_calls = "<|tool_call_start|>",
@@ -173,6 +181,9 @@ constexpr ReasoningFormat kReasoning[] = {
     {"gemma", "<|channel>", "<channel|>", "thought\n"},
 };
 
+// Hunyuan writes the first, ERNIE 4.5 Thinking the second.
+constexpr AnswerFrame kFrames[] = {{"<answer>", "</answer>"}, {"<response>", "</response>"}};
+
 using Json = nlohmann::ordered_json;
 
 Json question() {
@@ -194,6 +205,10 @@ Json conversation_with_metadata() {
                       Json{{"role", "observation"}, {"content", "zrt result"}}});
 }
 
+Json conversation_of(const std::string& answer) {
+  return Json::array({question(), Json{{"role", "assistant"}, {"content", answer}}, question()});
+}
+
 std::size_t count_of(std::string_view text, std::string_view part) {
   std::size_t n = 0;
   for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++n;
@@ -213,6 +228,10 @@ std::span<const CallFormat> call_formats() {
 }
 std::span<const ReasoningFormat> reasoning_formats() {
   return kReasoning;
+}
+
+std::span<const AnswerFrame> answer_frames() {
+  return kFrames;
 }
 
 bool has_json_arguments(const CallFormat& format) {
@@ -304,6 +323,17 @@ TemplateTraits probe_template(const Render& render_once) {
     for (const auto& text : {plain, with_tools, calls, thought})
       if (traits.reasoning == &kReasoning[0] && text && text->contains(row.open) && text->contains(row.close))
         traits.reasoning = &row;
+  // A template writes the marks around an earlier answer, or takes them off. Hunyuan A13B's does neither.
+  const auto answered = render(conversation_of("zrt answer"), "");
+  for (const auto& frame : kFrames) {
+    const bool is_written = answered && answered->contains(frame.open) && answered->contains(frame.close);
+    const auto framed =
+        render(conversation_of(std::string(frame.open) + "\nzrt answer\n" + std::string(frame.close)), "");
+    const bool is_taken_off = framed && framed->contains("zrt answer") && !framed->contains(frame.open);
+    if (traits.frame == nullptr && (is_written || is_taken_off)) traits.frame = &frame;
+  }
+  if (traits.frame == nullptr && traits.calls != nullptr && traits.calls->openings.data() == kHunyuan)
+    traits.frame = &kFrames[0];
   return traits;
 }
 

@@ -69,10 +69,16 @@ struct ReasoningFormat {
   std::string_view head = {};  // text after `open` that belongs to the markup and is dropped
 };
 
+// Names the marks that some models write around their answers, behind the reasoning.
+struct AnswerFrame {
+  std::string_view open, close;
+};
+
 std::span<const CallFormat> call_formats();
 // Returns whether the format writes the arguments of calls as JSON.
 bool has_json_arguments(const CallFormat& format);
 std::span<const ReasoningFormat> reasoning_formats();
+std::span<const AnswerFrame> answer_frames();
 // Holds the texts around the name and the value of a parameter, as models write them, for kTags, kPairs and kInvoke.
 // json_name_end: takes the place of name_end before a value that is no text, if that differs.
 struct ParameterForm {
@@ -100,8 +106,9 @@ struct TemplateTraits {
   // Whether the template knows no calls, but renders a message whose "metadata" is a function's name and whose content
   // is the arguments, and results from the role "observation".
   bool has_metadata = false;
-  ContentForms content{};  // form of message content that the template accepts
-  RoleOrder order{};       // order of roles that the template accepts
+  ContentForms content{};              // form of message content that the template accepts
+  RoleOrder order{};                   // order of roles that the template accepts
+  const AnswerFrame* frame = nullptr;  // null if the models write no marks around answers
 };
 
 // Finds out the traits of a template by rendering a few conversations, each once.

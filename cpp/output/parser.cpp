@@ -5,7 +5,8 @@
 
 namespace zinc_rt::output {
 
-Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels)
+Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels,
+                 const AnswerFrame* frame)
     : calls_(calls),
       reasoning_(reasoning),
       has_channels_(has_channels || (calls != nullptr && calls->openings[0].syntax == Syntax::kHeader)) {
@@ -20,6 +21,10 @@ Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, cons
   };
   add(reasoning->open, Role::kReasoningOpen);
   add(reasoning->close, Role::kReasoningClose);
+  if (frame != nullptr) {
+    add(frame->open, Role::kAnswerOpen);
+    add(frame->close, Role::kAnswerClose);
+  }
   if (calls == nullptr) return;
   for (const auto& opening : calls->openings)
     if (opening.marker.empty())
@@ -72,6 +77,8 @@ bool Parser::counts(const Marker& marker) const {
   switch (marker.role) {
     case Role::kReasoningOpen: return state_ == State::kText && at_start_;
     case Role::kReasoningClose: return state_ == State::kReasoning;
+    case Role::kAnswerOpen: return state_ == State::kText && at_start_ && !in_answer_;
+    case Role::kAnswerClose: return state_ == State::kText && in_answer_;
     // While reasoning is open, only a marker that is a single token begins a call. If the marker is plain text, the
     // model may just be writing about it.
     case Role::kCall: return options_.with_calls && (state_ == State::kText || marker.id);
@@ -133,6 +140,7 @@ std::vector<OutputPiece> Parser::finish() {
   held_.clear();
   if (!(at_start_ && (behind_reasoning_ || behind_call_))) put(PieceKind::kText, spaces_);
   spaces_.clear();
+  closing_.clear();
   return std::exchange(out_, {});
 }
 
@@ -171,8 +179,8 @@ bool Parser::read_text() {
   const auto first = held_.find_first_not_of(kSpaces);
   for (const auto& marker : formats_.markers_) {
     if (marker.id || !counts(marker)) continue;
-    // A marker that opens reasoning counts only before any other text.
-    const bool is_first = marker.role == Formats::Role::kReasoningOpen;
+    // A marker that opens reasoning or the answer counts only before any other text.
+    const bool is_first = marker.role == Formats::Role::kReasoningOpen || marker.role == Formats::Role::kAnswerOpen;
     auto found = held_.find(marker.text);
     if (is_first && found != first) found = std::string::npos;
     if (found < at) at = found, met = &marker;
@@ -220,6 +228,11 @@ void Parser::meet(const Marker& marker) {
       state_ = State::kText;
       at_start_ = behind_reasoning_ = may_be_whole_ = true;
       break;
+    case Role::kAnswerOpen:
+      in_answer_ = behind_reasoning_ = true;
+      spaces_.clear();
+      break;
+    case Role::kAnswerClose: closing_ += std::exchange(spaces_, {}) + std::string(marker.text); break;
     case Role::kCall: open_calls(*marker.opening); break;
     case Role::kDropped: break;
   }
@@ -261,25 +274,35 @@ void Parser::put(PieceKind kind, std::string_view text) {
 
 void Parser::put_text(std::string_view text) {
   if (text.empty()) return;
+  if (!closing_.empty()) {
+    if (text.find_first_not_of(kSpaces) == std::string_view::npos) {
+      closing_ += text;
+      return;
+    }
+    at_start_ = false;
+    put(PieceKind::kText, std::exchange(closing_, {}));
+  }
   if (at_start_ && behind_reasoning_) {
     const auto first = text.find_first_not_of(kSpaces);
     if (first == std::string_view::npos) return;
     text.remove_prefix(first);
   }
   const auto last = text.find_last_not_of(kSpaces);
-  if (last == std::string_view::npos && (at_start_ || options_.with_calls)) {
+  const bool holds_spaces = options_.with_calls || in_answer_;
+  if (last == std::string_view::npos && (at_start_ || holds_spaces)) {
     spaces_ += text;
     return;
   }
   at_start_ = false;
   put(PieceKind::kText, std::exchange(spaces_, {}));
-  const auto n = options_.with_calls ? last + 1 : text.size();
+  const auto n = holds_spaces ? last + 1 : text.size();
   put(PieceKind::kText, text.substr(0, n));
   spaces_ = text.substr(n);
 }
 
 void Parser::begin(std::string name) {
   spaces_.clear();
+  closing_.clear();
   at_start_ = true;
   out_.push_back({PieceKind::kCallBegin, n_calls_++, std::move(name), {}});
 }

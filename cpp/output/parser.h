@@ -28,8 +28,9 @@ class Formats {
   using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
   Formats() = default;
   // Looks up the tokens of all markers with `find`. `calls` may be null; `reasoning` may not. has_channels: messages
-  // have headers, so that a ChannelReader reads them, and the reasoning format has no meaning.
-  Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels = false);
+  // have headers, so that a ChannelReader reads them, and the reasoning format has no meaning. `frame` may be null.
+  Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find, bool has_channels = false,
+          const AnswerFrame* frame = nullptr);
 
   const CallFormat* calls() const { return calls_; }
   bool has_channels() const { return has_channels_; }
@@ -44,7 +45,7 @@ class Formats {
 
  private:
   friend class Parser;
-  enum class Role : std::uint8_t { kReasoningOpen, kReasoningClose, kCall, kDropped };
+  enum class Role : std::uint8_t { kReasoningOpen, kReasoningClose, kAnswerOpen, kAnswerClose, kCall, kDropped };
   struct Marker {
     std::string_view text;
     Role role;
@@ -114,6 +115,9 @@ class Parser final : private CallSink {
   std::string spaces_;    // spaces at the end of the text so far; dropped if a call follows
   bool at_start_ = true;  // true if only spaces came since the text's beginning or since the last reasoning or call
   bool behind_reasoning_ = false, behind_call_ = false;
+  bool in_answer_ = false;  // whether a mark around the answer has been opened
+  // The mark that may have closed the answer, with the spaces around it. It is text if other text follows.
+  std::string closing_;
   bool may_be_whole_ = true;                 // whether calls without a marker may still begin
   bool has_head_ = false;                    // whether the head of the reasoning may follow
   std::unique_ptr<ChannelReader> channels_;  // reads all the text if the format has channels, else null

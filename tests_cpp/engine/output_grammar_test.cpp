@@ -326,6 +326,9 @@ constexpr Written kWritten[] = {
     {"nemotron",
      "<TOOLCALL>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bern\", \"days\": 5}}, {\"name\": \"now\", "
      "\"arguments\": {}}]</TOOLCALL>"},
+    {"hunyuan",
+     "<tool_calls>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bern\", \"days\": 5}}, {\"name\": \"now\", "
+     "\"arguments\": {}}]</tool_calls>"},
     {"lfm2", "<|tool_call_start|>[get_weather(city=\"Le \\\"Locle\\\"\", days=5), now()]<|tool_call_end|>"},
     {"hermes",
      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bern\", \"days\": 5}}\n</tool_call>\n"

@@ -156,6 +156,23 @@ TEST(TemplateProbe, TellsWhetherAMessageHasOneCallAlone) {
   EXPECT_FALSE(traits_with("{{ m.content }}", "").has_one_call);
 }
 
+TEST(TemplateProbe, TellsWhichMarksStandAroundAnswers) {
+  const auto frame_of = [](const std::string& answer, const std::string& call = "") {
+    const auto* frame =
+        traits_with("{% if m.role == 'assistant' %}" + answer + "{% else %}{{ m.content }}{% endif %}", call).frame;
+    return frame == nullptr ? "none" : frame->open;
+  };
+  EXPECT_EQ(frame_of("{{ m.content }}"), "none");
+  EXPECT_EQ(frame_of("<response>\n{{ m.content }}\n</response>\n"), "<response>");
+  EXPECT_EQ(frame_of("{% set c = m.content %}{% if '<answer>' in c %}{{ c.split('<answer>')[1].split('</answer>')[0] }}"
+                     "{% else %}{{ c }}{% endif %}"),
+            "<answer>");
+  EXPECT_EQ(frame_of("{{ m.content }}", R"(<tool_calls>[{% for c in m.tool_calls %}{{ '{"name": "' ~ c.function.name)"
+                                        R"( ~ '", "arguments": ' }}{{ c.function.arguments | tojson }}}{% endfor %}])"
+                                        "</tool_calls>"),
+            "<answer>");
+}
+
 // The form of GLM-4-0414's template.
 constexpr const char* kWithMetadata =
     "{% if m.role == 'observation' %}<|observation|>{{ m.content }}"
@@ -229,6 +246,9 @@ TEST(ChatHistory, CallsThatATemplateDropsAreTextInEachFormat) {
       {"nemotron",
        "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"t\": \"a\\n\", \"n\": 0.10, \"o\": {\"l\": [true, "
        "null]}}}]</TOOLCALL>"},
+      {"hunyuan",
+       "<tool_calls>[{\"name\": \"f\", \"arguments\": {\"t\": \"a\\n\", \"n\": 0.10, \"o\": {\"l\": [true, "
+       "null]}}}]</tool_calls>"},
       {"glm4", "f\n{\"t\": \"a\\n\", \"n\": 0.10, \"o\": {\"l\": [true, null]}}"}};
   for (const auto& [name, text] : wanted) {
     auto history = *read_any_json(

@@ -24,13 +24,14 @@ constexpr const char* kTools = R"([
   {"type":"function","function":{"name":"now","parameters":{"type":"object","properties":{}}}}])";
 
 struct Bench {
-  Bench(const char* format, bool with_tokens, Parser::Options options = {.with_calls = true}) {
+  Bench(const char* format, bool with_tokens, Parser::Options options = {.with_calls = true},
+        const AnswerFrame* frame = nullptr) {
     const auto find = [this, with_tokens](std::string_view text) -> std::optional<std::int32_t> {
       if (!with_tokens || text == "<function=" || text == "functools") return std::nullopt;
       tokens.emplace_back(text);
       return static_cast<std::int32_t>(tokens.size() - 1);
     };
-    formats = Formats(find_call_format(format), &reasoning_formats()[0], find);
+    formats = Formats(find_call_format(format), &reasoning_formats()[0], find, false, frame);
     options.tools = std::make_shared<ToolTypes>(*read_any_json(kTools));
     parser = std::make_unique<Parser>(formats, std::move(options));
   }
@@ -154,6 +155,10 @@ const Case kCases[] = {
      "Yes.\n<TOOLCALL>[{\"name\": \"now\", \"arguments\": {}}, {\"name\": \"run\", \"arguments\": {\"code\": "
      "\"]</TOOLCALL>\"}}]</TOOLCALL>\nDone.",
      "text Yes.\ncall 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"]</TOOLCALL>\"}\nend 1\ntext \nDone."},
+    {"hunyuan", "hunyuan",
+     "Yes.\n<tool_calls>[{\"name\": \"now\", \"arguments\": {}}, {\"name\": \"run\", \"arguments\": {\"code\": "
+     "\"]</tool_calls>\"}}]</tool_calls>\nDone.",
+     "text Yes.\ncall 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"]</tool_calls>\"}\nend 1\ntext \nDone."},
     {"glm45", "glm45",
      "I look.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>New\nYork</arg_value>\n"
      "<arg_key>days</arg_key>\n<arg_value>5</arg_value>\n<arg_key>tags</arg_key>\n<arg_value>[\"a\"]</arg_value>\n"
@@ -313,6 +318,46 @@ TEST(Parser, WithoutToolsCallsAreText) {
   EXPECT_EQ(setup.run(text, 5), "text \n{\"name\": \"now\"}\n</tool_call>");  // the special token is left out
   Bench shown("hermes", true, {.with_calls = false, .skips_special = false});
   EXPECT_EQ(shown.run(text, 5), std::string("text ") + text);
+}
+
+// Hunyuan writes <answer> around an answer, ERNIE 4.5 Thinking <response>, as text or as tokens.
+TEST(Parser, MarksAroundAnAnswerAreNoPartOfIt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"<think>\nhm\n</think>\n\n\n<response>\n4\n\n5\n</response>\n", "think \nhm\n\ntext 4\n\n5"},
+      {"<think>\n\n</think>\n<response>4</response>", "think \n\n\ntext 4"},
+      {"<response>\n4", "text 4"},
+      {"<response>\n</response>\n", ""},
+      // What stands within the answer, or has no beginning, is text.
+      {"<response>a </response> b <response>\nc\n</response>\n", "text a </response> b <response>\nc"},
+      {"a <response>\nb\n</response>", "text a <response>\nb\n</response>"},
+      {"</response> a", "text </response> a"},
+      {"<response>a\n</respon", "text a\n</respon"},
+      {"<response>a</response>\n</response>", "text a"},
+  };
+  for (const bool with_calls : {false, true})
+    for (const bool with_tokens : {false, true})
+      for (const std::size_t most : {1, 2, 3, 7, 1000})
+        for (const auto& [text, wanted] : cases) {
+          // Tokens that mean nothing at their place are kept here, as text is.
+          Bench setup("hermes", with_tokens, {.with_calls = with_calls, .skips_special = false}, &answer_frames()[1]);
+          EXPECT_EQ(setup.run(text, most), wanted) << text << " " << with_calls << with_tokens << most;
+        }
+}
+
+TEST(Parser, CallsStandWithinAnAnswerOrBehindIt) {
+  constexpr const char* kCalled = "call 0 now\nargs 0 {}\nend 0";
+  for (const bool with_tokens : {false, true})
+    for (const std::size_t most : {1, 5, 1000}) {
+      Bench within("hunyuan", with_tokens, {.with_calls = true}, &answer_frames()[0]);
+      EXPECT_EQ(
+          within.run("<answer>\n<tool_calls>[{\"name\": \"now\", \"arguments\": {}}]</tool_calls>\n</answer>\n", most),
+          kCalled);
+      Bench behind("hermes", with_tokens, {.with_calls = true}, &answer_frames()[1]);
+      EXPECT_EQ(behind.run("<response>\nI look.\n</response>\n\n\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n"
+                           "</tool_call>\n",
+                           most),
+                std::string("text I look.\n") + kCalled);
+    }
 }
 
 // A mark that is a special token of its own is no marker, and the opening that has it would be lost without it.
