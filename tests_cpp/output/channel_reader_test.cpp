@@ -61,7 +61,7 @@ TEST(ChannelReader, ACallMayStandInTheReasoningsChannel) {
       "code<|message|>"
       "\n{\"code\": \"ls\"}<|call|><|start|>assistant<|channel|>analysis to=functions.now "
       "<|constrain|>json<|message|>{}<|call|>",
-      "think Search.\ncall 0 run\nargs 0 {\"code\": \"ls\"}\nend 0\ncall 1 now\nargs 1 {}\nend 1");
+      "think Search.\ncall 0 run\nargs 0 \n{\"code\": \"ls\"}\nend 0\ncall 1 now\nargs 1 {}\nend 1");
 }
 TEST(ChannelReader, ACallThatWasCutOffStaysOpen) {
   expect_parsed("<|channel|>commentary to=functions.run<|message|>{\"code\": \"1", "call 0 run\nargs 0 {\"code\": \"1");
