@@ -75,19 +75,30 @@ TEST_P(DraftSameness, OfEveryKindOfRequestAloneAndTogether) {
   // Few pages, so that requests preempt each other.
   auto options = options_of(3, c.kv_dtype);
   options.kv_pages = 10;
-  const auto engine = start_with_draft(c.model, {c.draft, options_of(3)}, options);
+  // Each step waits until all requests are there, so that they meet however slowly they are made.
+  Gate gate;
+  gate.open();
+  const auto probe = std::make_shared<Probe>();
+  probe->before = [&](const StepInput&, std::uint64_t) {
+    gate.pass();
+    return Status{};
+  };
+  const auto engine = start_with_draft(c.model, {c.draft, options_of(3)}, options, {}, probe);
+  const std::shared_ptr<void> opens_at_the_end(nullptr, [&](void*) { gate.open(); });
   std::vector<Request> requests = kinds_of_requests();
   std::vector<Completion> wanted;
   for (const Request& request : requests) wanted.push_back(answer_of(plain, request));
   for (const char* speculate : {"auto", "1", "5", "32"}) {
     SCOPED_TRACE(speculate);
     std::vector<Stream> streams;
+    gate.close();
     for (Request& request : requests) {
       request.speculate = speculate;
       auto stream = engine.session().stream(request);
       ASSERT_TRUE(stream) << stream.error().message;
       streams.push_back(std::move(*stream));
     }
+    gate.open();
     for (std::size_t i = 0; i < streams.size(); ++i) {
       for (auto event = streams[i].next(); event && *event; event = streams[i].next()) {
       }
