@@ -108,8 +108,8 @@ Result<ir::Graph> build_mtp(const ModelConfig& c, const Weights& weights, const 
   const auto own_or = [&](std::string_view own, const char* of_model) {
     return b.layer_has(own) ? b.tensor_at_layer(own) : std::string(of_model);
   };
-  const BufferId table =
-      b.weight("embed_table", own_or("nextn.embed_tokens.weight", "token_embd.weight"), {c.vocab_size, c.model_dim});
+  const std::string embeddings = own_or("nextn.embed_tokens.weight", "token_embd.weight");
+  const BufferId table = b.weight("embed_table", embeddings, {c.vocab_size, c.model_dim});
   const BufferId token = b.embed("embedding", b.token_ids(), table, 1.0f);
   const BufferId features = b.request("features", DType::kF32, {ir::kTokens, c.model_dim});
   const BufferId both = b.concat(b.at_layer("mtp_input"), row_norm(b, "mtp_enorm", token, "nextn.enorm"),
@@ -126,7 +126,7 @@ Result<ir::Graph> build_mtp(const ModelConfig& c, const Weights& weights, const 
                     head = own_or("nextn.shared_head_head.weight",
                                   c.tied_embeddings ? "token_embd.weight" : "output.weight");
   b.head(hidden, b.weight("output_norm_weight", norm, {c.model_dim}),
-         head == "token_embd.weight" ? table : b.weight("output_weight", head, {c.vocab_size, c.model_dim}), 1.0f,
+         head == embeddings ? table : b.weight("output_weight", head, {c.vocab_size, c.model_dim}), 1.0f,
          static_cast<float>(c.final_logit_softcap));
   return b.finish({"blk.", "output", "token_embd.weight"});
 }
