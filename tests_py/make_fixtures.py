@@ -1195,7 +1195,8 @@ def quantized(tensors, model, blocks, permute):
     return tensors
 
 
-def make(name):
+def random_model(name):
+    """(model, metadata, function of its tensors, blocks, reference) with the first seed whose greedy steps are clear."""
     function, format_of = MODELS[name]
     for seed in range(len(name), len(name) + 50):
         torch.manual_seed(seed)
@@ -1214,6 +1215,12 @@ def make(name):
                 ref[f"{prompt}/{'exact' if format_of else 'hf'}_logits"] = logits[kept]
         if min(gaps) >= SMALLEST_GAP:
             break
+    print(f"{name}: seed {seed}, logits std {logits.std():.2f}, smallest gap of the greedy steps {min(gaps):.3f}")
+    return model, metadata, tensors, blocks, ref
+
+
+def make(name):
+    model, metadata, tensors, blocks, ref = random_model(name)
     for folder in ("models", "ref"):
         (FOLDER / folder).mkdir(parents=True, exist_ok=True)
     stored = tensors()
@@ -1222,8 +1229,7 @@ def make(name):
     if blocks:
         stored = quantized(stored, model, blocks, permute=metadata["general.architecture"] == "llama")
     gguf_file.write(FOLDER / "models" / f"{name}.gguf", metadata, stored)
-    np.savez_compressed(FOLDER / "ref" / f"{name if format_of else name.rsplit('-', 1)[0]}.npz", **ref)
-    print(f"{name}: seed {seed}, logits std {logits.std():.2f}, smallest gap of the greedy steps {min(gaps):.3f}")
+    np.savez_compressed(FOLDER / "ref" / f"{name if blocks else name.rsplit('-', 1)[0]}.npz", **ref)
 
 
 if __name__ == "__main__":

@@ -100,6 +100,29 @@ BufferId Builder::activation(std::string name, std::initializer_list<Dim> dims, 
   return declare(std::move(name), BufferClass::kActivation, dtype, dims);
 }
 
+void Builder::set_layer(int layer) {
+  layer_ = layer;
+  if (layer >= 0 && options_.gives_features) keep_input_of(static_cast<std::uint32_t>(layer));
+}
+
+void Builder::keep_input_of(std::uint32_t layer) {
+  const auto& layers = options_.feature_layers;
+  for (; n_features_ < layers.size() && layers[n_features_] == layer; ++n_features_) {
+    const BufferId hidden = graph_.find("act.hidden");
+    if (hidden == ir::kNoBuffer) return refuse("the inputs of its layers are not given as features");
+    const bool is_first = n_features_ == 0, is_last = n_features_ + 1 == layers.size();
+    const std::string name = fmt::format("features.{}", n_features_);
+    const std::uint32_t width = this->width(hidden) + (is_first ? 0 : this->width(features_));
+    const BufferId y =
+        is_last ? output("features", DType::kF32, {ir::kTokens, width}) : activation(name, {ir::kTokens, width});
+    if (is_first)
+      scale_to(y, hidden, 1.0f);  // a copy, because the layers change the residual stream in place
+    else
+      concat_into(y, features_, hidden, 1);
+    features_ = y;
+  }
+}
+
 std::string Builder::at_layer(std::string_view name) const {
   return fmt::format("{}[{}]", name, layer_);
 }
@@ -151,6 +174,9 @@ void Builder::push(Node n) {
 }
 
 Result<ir::Graph> Builder::finish(const std::vector<std::string>& ignored) {
+  if (options_.gives_features && n_features_ < options_.feature_layers.size())
+    refuse(fmt::format("the input of layer {} is a feature of a draft model, and the model has {} layers",
+                       options_.feature_layers[n_features_], config_.n_layers));
   if (!status_) return std::unexpected(status_.error());
   // used_tensors_ also has optional tensors that the file does not have.
   const auto n_used = std::ranges::count_if(

@@ -48,7 +48,7 @@ class Builder {
 
   // Begins a layer. From then on, buffer names get the layer's number ("attn.q_weight" -> "attn.q_weight[3]") and
   // tensor names get the layer's prefix ("attn_q.weight" -> "blk.3.attn_q.weight").
-  void set_layer(int layer) { layer_ = layer; }
+  void set_layer(int layer);
   std::string at_layer(std::string_view name) const;
   std::string tensor_at_layer(std::string_view tensor) const;
   bool layer_has(std::string_view tensor) const { return has_tensor(tensor_at_layer(tensor)); }
@@ -149,9 +149,12 @@ class Builder {
                           bool gate_first = false);
   BufferId softcap(std::string name, BufferId x, float cap);
   // Adds everything between the hidden state and the picked tokens: gathering the output rows, the norm, the output
-  // matrix, sampling and the output ring. The logits are in the buffer out.logits, and the features of all tokens in
-  // out.features if options().gives_features.
+  // matrix, sampling and the output ring. The logits are in the buffer out.logits. If options().gives_features and
+  // nothing gave features before, the norm of all tokens is in out.features.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
+  // Copies x, [tokens, width], to out.features. A draft block calls it before head() if its features are not what the
+  // final norm gives.
+  void give_features(BufferId x);
   // Adds everything between the hidden state and out.embeddings: the norm if norm_w is given, pooling by
   // options().pooling, and gathering the output rows. The output row of a text is the row of its first token with
   // pooling cls, else the row of its last token.
@@ -193,6 +196,10 @@ class Builder {
   friend void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
   BufferId slot_table();
   BufferId state_runs();
+  // Adds the input of a layer to the features, if options().feature_layers has the layer.
+  void keep_input_of(std::uint32_t layer);
+  void concat_into(BufferId y, BufferId a, BufferId b, std::uint32_t groups);
+  void scale_to(BufferId y, BufferId x, float factor);
   BufferId saved_inputs(std::string_view name, std::initializer_list<ir::Dim> dims);
   std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // returns width / part; records a mistake if part is 0
 
@@ -204,6 +211,8 @@ class Builder {
   bool has_layer_norms_ = false;
   Status status_;
   std::unordered_set<std::string> used_tensors_;
+  std::size_t n_features_ = 0;  // of options().feature_layers, so many are in features_
+  BufferId features_ = ir::kNoBuffer;
   BufferId token_ids_, positions_, slots_, page_table_;
 };
 

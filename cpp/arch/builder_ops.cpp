@@ -114,10 +114,19 @@ BufferId Builder::glu(std::string name, BufferId gate, BufferId up, std::uint32_
 
 BufferId Builder::scale(std::string name, BufferId x, float factor) {
   const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  scale_to(y, x, factor);
+  return y;
+}
+
+void Builder::scale_to(BufferId y, BufferId x, float factor) {
   Node n = node(Op::SCALE, {x, ir::kNoBuffer}, {y});
   ir::set_attr(n, "scale", factor);
   push(n);
-  return y;
+}
+
+void Builder::give_features(BufferId x) {
+  features_ = output("features", DType::kF32, {ir::kTokens, width(x)});
+  scale_to(features_, x, 1.0f);
 }
 
 void Builder::scale_into(BufferId x, BufferId w) {
@@ -165,12 +174,17 @@ BufferId Builder::slice(std::string name, BufferId x, std::uint32_t group, std::
 BufferId Builder::concat(std::string name, BufferId a, BufferId b, std::uint32_t groups) {
   const std::uint32_t first = parts(width(a), groups), both = first + parts(width(b), groups);
   const BufferId y = activation(std::move(name), {rows(a), groups * both});
+  concat_into(y, a, b, groups);
+  return y;
+}
+
+void Builder::concat_into(BufferId y, BufferId a, BufferId b, std::uint32_t groups) {
+  const std::uint32_t first = parts(width(a), groups);
   Node n = node(Op::CONCAT, {a, b}, {y});
   ir::set_attr(n, "groups", groups);
   ir::set_attr(n, "first", first);
-  ir::set_attr(n, "width", both);
+  ir::set_attr(n, "width", first + parts(width(b), groups));
   push(n);
-  return y;
 }
 
 BufferId Builder::linear_heads(std::string name, BufferId x, BufferId w) {
@@ -343,7 +357,7 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   const BufferId history = request("history", DType::kI32, {options_.history_tokens});
   const BufferId bias = request("bias", DType::kU32, {options_.bias_entries, 2});
   const BufferId mask = request("mask", DType::kU32, {options_.mask_words});
-  if (options_.gives_features)
+  if (options_.gives_features && features_ == ir::kNoBuffer)
     row_norm_to(output("features", DType::kF32, {ir::kTokens, width(hidden)}), hidden, norm_w,
                 static_cast<float>(config_.norm_eps));
   const BufferId gathered = activation("output_hidden", {ir::kOutputs, width(hidden)});

@@ -33,9 +33,11 @@ struct GraphOptions {
   // Whether the graph stores each picked token in the slot table, from which the next step can read it (StepInput).
   bool keeps_tokens = false;
   bool has_logprobs = false;  // whether a graph that picks tokens ends with LOGPROBS
-  // Whether a graph that picks tokens stores the features of all tokens in out.features: the residual stream behind the
-  // final norm, [tokens, model_dim]. A block for multi-token prediction reads them (Family::build_mtp).
+  // Whether a graph that picks tokens stores the features of all tokens in out.features, which a draft block reads
+  // (Family::build_draft): the inputs of feature_layers side by side, [tokens, n * model_dim]; or, if there are no such
+  // layers, the residual stream behind the final norm, [tokens, model_dim].
   bool gives_features = false;
+  std::vector<std::uint32_t> feature_layers;  // in ascending order, each below the model's n_layers
 };
 
 // Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos
@@ -57,18 +59,22 @@ struct RopeTable {
 struct Family {
   std::string_view name;                            // name that messages and lists show
   std::span<const std::string_view> architectures;  // the values of general.architecture that this family builds
-  // Builds the graph of a stage (prefill or decode). Errors name the tensor or key.
+  // Builds the graph of a stage (prefill or decode). Errors name the tensor or key. The function pointer is null if the
+  // family's files are nothing but draft blocks.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
   // Returns which variant of the RoPE table the last token of a text of n_tokens tokens reads. The function pointer is
   // null if the family has only one variant. A token's keys must all be rotated by the token's own variant. So a text
   // that grows past a change of variant is computed again from its start, and logits depend only on the text.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
-  // Builds the graph of the file's first block for multi-token prediction, which guesses the token after the next one.
-  // Its input at a position is the next position's token and, in request.features, this position's features. The
-  // function pointer is null if the family's blocks are not run.
-  Result<ir::Graph> (*build_mtp)(const ModelConfig& config, const Weights& weights,
-                                 const GraphOptions& options) = nullptr;
+  // Builds the graph of the file's draft block, which guesses the token after the next one: the first block for
+  // multi-token prediction, or all of a file of its own. Its input at a position is the next position's token and, in
+  // request.features, this position's features. Those are the model's, or what the block itself stored in out.features.
+  // If request.features is wider than out.features, the model's features come first in a row and the block's own last,
+  // and either the ones or the others are 0. The function pointer is null if the family has no such blocks, or they are
+  // not run.
+  Result<ir::Graph> (*build_draft)(const ModelConfig& config, const Weights& weights,
+                                   const GraphOptions& options) = nullptr;
 };
 
 std::span<const Family* const> families();

@@ -3,7 +3,7 @@
 // output is multiplied by the sigmoid of a gate, which the query projection computes. RoPE rotates pairs (i, i + n_rot
 // / 2) of the first n_rot elements of a head. In addition to the experts there is a shared expert with its own gate.
 // Blocks for multi-token prediction follow the last layer in the file, or are alone in a file of their own. The first of
-// them guesses tokens (build_mtp).
+// them guesses tokens (build_draft).
 #include "arch/blocks.h"
 #include "base/error.h"
 #include "kernels/common/push.h"
@@ -97,7 +97,7 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
 // The block reads the norms of the token's embedding and of the features, side by side, through a matrix. Then it is an
 // attention layer and a feed-forward network as in the model. Embeddings, final norm and output matrix are the model's
 // where the block has none. Its own features are the input of its next guess.
-Result<ir::Graph> build_mtp(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
+Result<ir::Graph> build_draft(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
   Builder b(c.architecture, c, weights, options);
   b.set_layer(static_cast<int>(c.n_layers));
   if (!b.layer_has("nextn.eh_proj.weight")) {
@@ -138,6 +138,6 @@ std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights)
 }  // namespace
 
 extern const Family kFamily_qwen35;
-const Family kFamily_qwen35{"Qwen3-Next, Qwen 3.5, Qwen 3.6", kArchitectures, build, rope_tables, nullptr, build_mtp};
+const Family kFamily_qwen35{"Qwen3-Next, Qwen 3.5, Qwen 3.6", kArchitectures, build, rope_tables, nullptr, build_draft};
 
 }  // namespace zinc_rt::arch

@@ -42,6 +42,7 @@ constexpr std::array<DTypeTraits, static_cast<std::size_t>(DType::kCount)> kTrai
     {DType::kTQ1_0, "tq1_0", 256, 54, true, DType::kQ8A256},
     {DType::kIQ1_S, "iq1_s", 256, 50, true, DType::kQ8A256},
     {DType::kIQ1_M, "iq1_m", 256, 56, true, DType::kQ8A256},
+    {DType::kI64, "i64", 1, 8, false, DType::kCount},
 }};
 
 constexpr bool table_is_in_order() {

@@ -57,6 +57,7 @@ enum class DType : std::uint8_t {
   kTQ1_0,
   kIQ1_S,
   kIQ1_M,
+  kI64,  // of tables of token ids in files; no kernel reads it
   kCount
 };
 

@@ -133,7 +133,8 @@ void add_draft_model(const Executor& draft, ModelCard& card, ModelMemory& memory
                       .kv_pages = draft.info().n_pages,
                       .allocated_bytes = draft.plan().allocated_bytes()};
   // Of the model's own blocks, or of those in a file of their own, the first one runs.
-  if (draft.info().reads_features && card.n_mtp_layers_not_run > 0) --card.n_mtp_layers_not_run;
+  if (draft.info().reads.width > 0 && draft.config().n_mtp_layers > 0 && card.n_mtp_layers_not_run > 0)
+    --card.n_mtp_layers_not_run;
   add_plan(draft.plan(), "draft.", memory);
 }
 

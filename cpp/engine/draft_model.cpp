@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/clock.h"
+#include "engine/draft_vocabulary.h"
 #include "mem/page_pool.h"
 #include "model/gguf/metadata.h"
 
@@ -52,7 +53,8 @@ Status check_unused(const Executor& model, const Tokenizer& tokenizer, std::size
 
 }  // namespace
 
-Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const ExecutorOptions& of_model) {
+Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const std::string& model,
+                                      const ExecutorOptions& of_model) {
   ZRT_TRY(const auto weights, Weights::open(path));
   ZRT_TRY(const auto config, read_config(weights.metadata(), weights.infos()));
   if (is_own && config.n_mtp_layers == 0)
@@ -60,9 +62,12 @@ Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, cons
         {StatusCode::kInvalidArgument, "draft_model"},
         "[draft_model] {} has 0 blocks for multi-token prediction, so \"mtp\" is no draft model of it; 1 wanted", path);
   const bool is_mtp_block = config.n_mtp_layers > 0 && (is_own || weights.find("blk.0.attn_norm.weight") == nullptr);
+  const bool reads_layers = !config.target_layers.empty();
   ExecutorOptions options = of_model;
-  options.part = is_mtp_block ? ModelPart::kMtpBlock : ModelPart::kModel;
+  options.part = is_mtp_block || reads_layers ? ModelPart::kDraftBlock : ModelPart::kModel;
   options.gives_features = false;
+  options.feature_layers.clear();
+  options.lender = reads_layers ? model : "";
   options.max_context =
       std::min(of_model.max_context > 0 ? of_model.max_context : kUsualContext, config.context_length);
   options.kv_pages = 0;
@@ -94,11 +99,11 @@ Status check_draft_model(const Executor& draft, const Executor& model, const Tok
     return fail({StatusCode::kUnavailable, "draft_model"},
                 "[draft_model] {} ({}) has recurrent state, and takes 0 guessed tokens on {}, so it has no draft model",
                 model.weights().path(), model.config().architecture, of_model.tier);
-  if (info.reads_features && info.feature_dim != of_model.feature_dim)
+  if (info.reads.of_model != (info.reads.width > 0 ? of_model.feature_dim : 0))
     return fail({StatusCode::kUnavailable, "draft_model"},
-                "[draft_model] {} is a block for multi-token prediction that reads {} features a token, and {} on {} "
-                "gives {}",
-                file, info.feature_dim, model.weights().path(), of_model.tier, of_model.feature_dim);
+                "[draft_model] {} ({}) is a block that reads {} features a token, and {} on {} gives {}", file,
+                draft.config().architecture, info.reads.of_model, model.weights().path(), of_model.tier,
+                of_model.feature_dim);
   if (info.max_slots < of_model.max_slots)
     return fail({StatusCode::kInvalidArgument, "draft_model"}, "[draft_model] {} has {} slots, its model {}", file,
                 info.max_slots, of_model.max_slots);
@@ -113,6 +118,7 @@ Status check_draft_model(const Executor& draft, const Executor& model, const Tok
                   id, gguf::quoted(own.token_text(id)), file, own.n_vocab(), gguf::quoted(tokenizer.token_text(id)),
                   model.weights().path(), tokenizer.n_vocab());
   }
+  ZRT_TRY(const auto vocabulary, draft_vocabulary(draft.weights(), own.n_vocab()));
   ZRT_CHECK_OK(check_unused(draft, own, n_shared, model));
   return check_unused(model, tokenizer, n_shared, draft);
 }
@@ -131,8 +137,12 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots
       held_(std::size_t{executor_->info().n_pages} * kPageTokens),
       guesses_(std::size_t{n_slots} * kMostGuesses),
       n_guesses_(n_slots),
-      features_(n_slots, executor_->info().reads_features ? executor_->info().feature_dim : 0),
-      own_features_(std::size_t{n_slots} * features_.dim()) {
+      reads_(executor_->info().reads),
+      own_dim_(reads_.width > 0 ? executor_->info().feature_dim : 0),
+      vocabulary_(
+          draft_vocabulary(executor_->weights(), executor_->config().vocab_size).value_or(std::vector<std::int32_t>{})),
+      features_(n_slots, reads_.of_model),
+      own_features_(std::size_t{n_slots} * own_dim_) {
   for (std::uint32_t page = executor_->info().n_pages; page-- > 0;) free_pages_.push_back(page);
   const std::size_t n_tokens = executor_->info().chunk_cap;
   input_.token_ids.reserve(n_tokens);
@@ -140,10 +150,10 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots
   input_.slots.reserve(n_tokens);
   input_.outputs.reserve(n_slots);
   input_.page_tables = {tables_, width_, counts_};
-  step_features_.reserve(n_tokens * features_.dim());
+  step_features_.reserve(n_tokens * reads_.width);
   if (reads_features())
     input_.on_features = [this](std::span<const float> rows) {
-      const std::size_t dim = features_.dim();
+      const std::size_t dim = own_dim_;
       for (std::size_t i = 0; i < output_slots_.size(); ++i)
         std::ranges::copy(rows.subspan(input_.outputs[i].token_index * dim, dim),
                           own_features_.begin() + static_cast<std::ptrdiff_t>(output_slots_[i] * dim));
@@ -307,9 +317,14 @@ bool DraftModel::make_room(std::uint32_t slot, std::uint32_t n_tokens) {
   return true;
 }
 
-void DraftModel::add_token(std::uint32_t slot, std::int32_t token, std::span<const float> features) {
+// Adds the row of features of the token that is added next.
+void DraftModel::add_features(std::span<const float> features, std::size_t at) {
+  step_features_.resize(step_features_.size() + reads_.width);
+  std::ranges::copy(features, step_features_.end() - static_cast<std::ptrdiff_t>(reads_.width - at));
+}
+
+void DraftModel::add_token(std::uint32_t slot, std::int32_t token) {
   Slot& s = slots_[slot];
-  step_features_.insert(step_features_.end(), features.begin(), features.end());
   input_.token_ids.push_back(token);
   input_.positions.push_back(static_cast<std::int32_t>(s.n_held));
   input_.slots.push_back(static_cast<std::int32_t>(slot));
@@ -345,8 +360,8 @@ std::uint32_t DraftModel::catch_up(std::span<Wanted> wanted, double step_us) {
       if (slot.n_held + w.n_missing != cells(w).size()) continue;
       if (n == 0 || !make_room(w.slot, slot.n_held + n)) continue;
       for (std::uint32_t i = 0; i < n; ++i) {
-        const auto row = reads_features() ? features_.row(w.slot, slot.base + slot.n_held) : std::span<const float>();
-        add_token(w.slot, cells(w)[slot.n_held], row);
+        if (reads_features()) add_features(features_.row(w.slot, slot.base + slot.n_held), 0);
+        add_token(w.slot, cells(w)[slot.n_held]);
       }
       slot.n_checked = slot.n_true = slot.n_held;
       if (n == w.n_missing) add_output(w.slot);
@@ -370,7 +385,8 @@ bool DraftModel::run(bool is_decode) {
   if (is_decode) price_.observe(static_cast<std::uint32_t>(output_slots_.size()), us);
   for (std::size_t i = 0; i < output_slots_.size(); ++i) {
     const std::uint32_t slot = output_slots_[i];
-    const std::int32_t token = output_.tokens[i];
+    const std::int32_t row = output_.tokens[i];
+    const std::int32_t token = vocabulary_.empty() || row < 0 ? row : vocabulary_[static_cast<std::size_t>(row)];
     if (token < 0 || static_cast<std::uint32_t>(token) >= n_vocab_) continue;  // the guess ends
     guesses_[std::size_t{slot} * kMostGuesses + n_guesses_[slot]++] = token;
   }
@@ -392,9 +408,9 @@ double DraftModel::guess(std::span<Wanted> wanted, double step_us) {
     const std::uint32_t most_tokens = n == 0 ? catch_up(wanted, step_us) : 1;
     for (const Wanted& w : wanted) {
       if (n == 0 || n_guesses_[w.slot] < n || w.depth <= n || !make_room(w.slot, slots_[w.slot].n_held + 1)) continue;
-      const std::size_t dim = features_.dim();
-      add_token(w.slot, guesses_[std::size_t{w.slot} * kMostGuesses + n - 1],
-                std::span(own_features_).subspan(w.slot * dim, dim));
+      const std::size_t dim = own_dim_;
+      if (reads_features()) add_features(std::span(own_features_).subspan(w.slot * dim, dim), reads_.own_at);
+      add_token(w.slot, guesses_[std::size_t{w.slot} * kMostGuesses + n - 1]);
       add_output(w.slot);
     }
     if (input_.token_ids.empty()) break;

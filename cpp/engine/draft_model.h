@@ -7,10 +7,10 @@
 //             model's steps and the rows of the next step cost (draft_depth.h).
 //   guess()   runs the draft model: a step that computes the tokens of each text that its cache does not hold yet, then
 //             a step for each further guessed token, with all requests together.
-// It may also be the model's own block for multi-token prediction (ModelPart::kMtpBlock). The cell of its cache for
-// position p then holds the token at p + 1, and is computed from that token and the model's features at p, which the
-// runner passes to note_features(). The block's own features take their place for guessed tokens, so those cells are
-// computed again once the model's features are known. The cache may begin anywhere in the text, where features are
+// It may also be a block that reads the model's features (ModelPart::kDraftBlock): the model's own block for multi-token
+// prediction, or EAGLE-3. The cell of its cache for position p then holds the token at p + 1, and is computed from that
+// token and the model's features at p, which the runner passes to note_features(). The block's own features take their
+// place for guessed tokens, so those cells are computed again once the model's features are known. The cache may begin anywhere in the text, where features are
 // known: RoPE turns queries and keys by the distance of their positions alone.
 // A slot's cache holds the tokens of the request that was in the slot last. Of them, those that the text has now are
 // kept, so after a wrong guess only its tail is computed again. Nothing is kept for another request, so how fast an
@@ -35,10 +35,11 @@
 namespace zinc_rt {
 
 // Returns the options with which a draft model is opened for a model that is opened with `of_model`. The draft model
-// gets as many slots, on the same device. If is_own, the file is the model's, and the draft model its block for
-// multi-token prediction; so it is if the file has nothing but such a block. Errors: those of reading the file's
-// metadata; kInvalidArgument if the model's file has no such block.
-Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const ExecutorOptions& of_model);
+// gets as many slots, on the same device. `model` is the model's file. If is_own, `path` is the same file, and the draft
+// model its block for multi-token prediction. If a file has nothing but a draft block, that block is the draft model.
+// Errors: those of reading the file's metadata; kInvalidArgument if the model's file has no such block.
+Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const std::string& model,
+                                      const ExecutorOptions& of_model);
 
 // Checks that `draft` can guess for `model`: both have the same tokens, and the draft model keeps nothing but KV
 // between steps. The larger vocabulary may have further tokens at its end if the file says that they are unused.
@@ -116,7 +117,8 @@ class DraftModel {
   void choose_trial(std::span<Wanted> wanted, std::uint32_t n_rows, const sched::RowPrice& price);
   bool make_room(std::uint32_t slot, std::uint32_t n_tokens);
   void give_back_pages(Slot& slot);
-  void add_token(std::uint32_t slot, std::int32_t token, std::span<const float> features);
+  void add_token(std::uint32_t slot, std::int32_t token);
+  void add_features(std::span<const float> features, std::size_t at);
   void add_output(std::uint32_t slot);
   std::uint32_t catch_up(std::span<Wanted> wanted, double step_us);
   bool run(bool is_decode);
@@ -131,6 +133,10 @@ class DraftModel {
   std::vector<std::int32_t> guesses_;  // kMostGuesses per slot
   std::vector<std::uint32_t> n_guesses_;
 
+  const FeatureInput reads_;
+  const std::uint32_t own_dim_;  // width of a row of own_features_
+  // The tokens that the rows of the draft model's output matrix stand for (draft_vocabulary.h).
+  const std::vector<std::int32_t> vocabulary_;
   FeatureRows features_;              // of the model
   std::vector<float> own_features_;   // of the block, after the token that it computed last; a row per slot
   std::vector<float> step_features_;  // StepInput::features

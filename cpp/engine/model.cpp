@@ -26,7 +26,7 @@ Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const std::string& pa
   const bool is_own = chosen.draft_model == kOwnMtpBlock;
   const std::string& file = is_own ? path : chosen.draft_model;
   for (const ExecutorOptions& one : wanted) {
-    ZRT_TRY(const auto own, draft_options(file, is_own, one));
+    ZRT_TRY(const auto own, draft_options(file, is_own, path, one));
     ZRT_TRY(auto draft, open_executor(file, own));
     drafts.push_back(std::move(draft));
   }
@@ -43,7 +43,10 @@ Result<std::shared_ptr<Model>> Model::open(const std::string& path, const Engine
   if (!drafts) return std::unexpected(about("draft_model", std::move(drafts).error()));
   std::vector<std::unique_ptr<Executor>> executors;
   for (ExecutorOptions& one : wanted) {
-    one.gives_features = !drafts->empty() && drafts->front()->info().reads_features;
+    if (!drafts->empty()) {
+      one.gives_features = drafts->front()->info().reads.width > 0;
+      one.feature_layers = drafts->front()->config().target_layers;
+    }
     ZRT_TRY(auto executor, open_executor(path, one));
     executors.push_back(std::move(executor));
   }

@@ -26,7 +26,7 @@ namespace zinc_rt {
 // Which part of a model file an executor runs.
 enum class ModelPart {
   kModel,
-  kMtpBlock,  // the first block for multi-token prediction (arch::Family::build_mtp)
+  kDraftBlock,  // the block that guesses from a model's features (arch::Family::build_draft)
 };
 
 struct ExecutorOptions {
@@ -49,7 +49,10 @@ struct ExecutorOptions {
   // saved, twice this number per slot. 0: steps have no guessed tokens.
   std::uint32_t state_guesses = 0;
   ModelPart part = ModelPart::kModel;
-  bool gives_features = false;  // whether steps call StepInput::on_features; they then never run ahead
+  bool gives_features = false;                // whether steps call StepInput::on_features; they then never run ahead
+  std::vector<std::uint32_t> feature_layers;  // of which features are given (arch::GraphOptions)
+  // A file that lends its embeddings and output matrix to a draft block whose file has none; empty: none.
+  std::string lender;
   Activations activations = Activations::kInt8;
   Arithmetic arithmetic = Arithmetic::kExact;
   std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
@@ -67,6 +70,13 @@ struct ExecutorOptions {
   std::string step_log;
   bool step_log_logits = false;
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights that are loaded
+};
+
+// What a draft block reads in a row of StepInput::features, which has `width` values: in the first of_model of them the
+// features of its model, or from own_at on its own features (ExecutorInfo::feature_dim). All others are 0.
+struct FeatureInput {
+  std::uint32_t width = 0;  // 0: the executor reads no features
+  std::uint32_t of_model = 0, own_at = 0;
 };
 
 struct ExecutorInfo {
@@ -94,10 +104,8 @@ struct ExecutorInfo {
   std::uint64_t state_bytes_per_slot = 0;  // bytes of recurrent state; 0 if the model has none
   // For models with recurrent state: the most guessed tokens of a slot in a step (StateRun). 0: guesses are refused.
   std::uint32_t state_guesses = 0;
-  // The width of a token's features, which steps pass to StepInput::on_features and of which a block for multi-token
-  // prediction reads StepInput::features. 0: there are none.
-  std::uint32_t feature_dim = 0;
-  bool reads_features = false;
+  std::uint32_t feature_dim = 0;  // width of a token's features, which steps pass to on_features; 0: there are none
+  FeatureInput reads = {};
   // The text lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i.
   // Texts longer than the last limit use the variant after it. Empty: all texts use one variant.
   std::vector<std::uint32_t> rope_limits;

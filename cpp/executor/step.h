@@ -79,8 +79,8 @@ struct StepInput {
   // keeps it.
   std::function<void(std::uint32_t row, std::span<float> logits)> process;
 
-  // The features of the query tokens, one row after another, each ExecutorInfo::feature_dim wide. Only for executors that
-  // read them (ExecutorInfo::reads_features). The caller owns the memory.
+  // The features of the query tokens, one row after another, each ExecutorInfo::reads.width wide. Only for executors that
+  // read them. The caller owns the memory.
   std::span<const float> features;
 
   // Called once with the features of all query tokens, if the executor gives them. The memory is valid during the call.

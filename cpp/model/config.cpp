@@ -28,6 +28,7 @@ constexpr std::uint32_t kMaxHeadDim = 1U << 14;
 constexpr std::uint32_t kMaxContext = 1U << 28;
 constexpr std::uint32_t kMaxVocab = 1U << 24;
 constexpr std::uint32_t kMaxExperts = 1U << 14;
+constexpr std::uint32_t kMaxTargetLayers = 16;
 constexpr std::uint32_t kAny32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::optional<std::uint32_t> kNeeded{};
 
@@ -77,6 +78,7 @@ constexpr CountRow kCounts[] = {
     {&ModelConfig::ssm_k_dim, ".ssm.state_size", 0, kMaxHeadDim, 0},
     {&ModelConfig::ssm_inner_dim, ".ssm.inner_size", 0, kMaxDim, 0},
     {&ModelConfig::per_layer_embedding_dim, ".embedding_length_per_layer_input", 0, kMaxDim, 0},
+    {&ModelConfig::target_dim, ".target_hidden_size", 0, kMaxDim, 0},
     {&ModelConfig::pooling_type, ".pooling_type", 0, static_cast<std::uint32_t>(Pooling::kRank), 0},
 };
 
@@ -138,6 +140,7 @@ class ConfigReader {
     ZRT_CHECK_OK(derive_recurrent());
     ZRT_CHECK_OK(derive_router());
     ZRT_CHECK_OK(derive_norm());
+    ZRT_CHECK_OK(derive_target());
     ZRT_CHECK_OK(derive_vocab());
     ZRT_CHECK_OK(derive_token_types());
     return std::move(config_);
@@ -370,6 +373,27 @@ class ConfigReader {
       for (std::uint32_t i = 0; i < config_.n_layers; ++i)
         flags.push_back(is_in(kRecurrentByInterval) && (interval == 0 || (i + 1) % interval != 0));
     }
+    return {};
+  }
+
+  // Sets which layers of its model a draft model reads.
+  Status derive_target() {
+    if (config_.target_dim == 0 && config_.architecture == "eagle3")
+      return fail(StatusCode::kNotFound, "[config] {}: needed (integer), not there", at(".target_hidden_size"));
+    if (config_.target_dim == 0) return {};
+    // Files of 2025 have the other key.
+    constexpr std::string_view kNow = ".target_layers", kOnce = ".extract_layers";
+    const std::string_view key = metadata_.contains(full(kNow)) ? kNow : kOnce;
+    ZRT_TRY(const auto layers, metadata_.get_ints(full(key)));
+    if (layers.empty() || layers.size() > kMaxTargetLayers)
+      return fail(StatusCode::kCorrupt, "[config] {}: needs 1 to {} layers, {} there", at(key), kMaxTargetLayers,
+                  layers.size());
+    for (const std::int64_t layer : layers) {
+      const std::int64_t least = config_.target_layers.empty() ? 0 : config_.target_layers.back();
+      if (layer < least || layer >= kMaxLayers) return out_of_range<std::int64_t>(key, least, kMaxLayers - 1, layer);
+      config_.target_layers.push_back(static_cast<std::uint32_t>(layer));
+    }
+    ZRT_TRY(config_.norm_before_residual, metadata_.get_bool_or(full(".norm_before_residual"), false));
     return {};
   }
 

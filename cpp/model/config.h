@@ -104,6 +104,12 @@ struct ModelConfig {
   // size of this vector; 0 if the model has no such table.
   std::uint32_t per_layer_embedding_dim = 0;
 
+  // The following members describe a draft model that reads features of the model for which it guesses (EAGLE-3): the
+  // inputs of some of that model's layers, side by side.
+  std::vector<std::uint32_t> target_layers;  // these layers, in ascending order; empty for all other models
+  std::uint32_t target_dim = 0;              // the model_dim of that model
+  bool norm_before_residual = false;         // whether the block's residual stream begins with normed features
+
   // The following members are used only by encoders, which compute embeddings.
   std::uint32_t n_token_types = 0;  // number of rows of the tensor token_types.weight; 0 if the file has no such tensor
   std::uint32_t pooling_type = 0;   // how token rows become one embedding, by base/pooling.h; 0 for no embedding

@@ -121,6 +121,7 @@ constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4",
 constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
 constexpr std::string_view kGemma4[] = {"gemma4"};
 constexpr std::string_view kBert[] = {"bert"};
+constexpr std::string_view kFeatureReaders[] = {"eagle3"};
 constexpr std::string_view kGranite[] = {"granite", "granitehybrid"};
 constexpr std::string_view kRopeSwitch[] = {"granitehybrid"};
 constexpr std::string_view kScaledLogits[] = {"granite", "granitehybrid", "cohere2", "muse-glimmer"};
@@ -228,6 +229,13 @@ constexpr KeyRow kKeys[] = {
     by(kDenseLayers, ".interleave_moe_layer_step", without_experts_or<0, 1>),
     by(kLatentExperts, ".moe_latent_size", without_experts_or<0>),
     by_none(".router_logit_softcapping", without_experts_or<0>),
+
+    by(kFeatureReaders, ".target_layers", never),
+    by(kFeatureReaders, ".extract_layers", never),
+    by(kFeatureReaders, ".target_hidden_size", never),
+    by(kFeatureReaders, ".norm_before_residual", is_one_of<0>),
+    by_none(".norm_before_fc", is_one_of<0>),
+    by_none(".norm_output", is_one_of<0>),
 
     by_none(".attention.max_alibi_bias", is_one_of<0>),
     by_none(".attention.clamp_kqv", is_one_of<0>),

@@ -34,7 +34,8 @@ Weights::Weights(Source source)
       infos_(std::move(source.infos)),
       owner_(std::move(source.owner)),
       is_mapped_(source.is_mapped),
-      is_whole_(std::move(source.is_whole)) {
+      is_whole_(std::move(source.is_whole)),
+      n_own_(infos_.size()) {
   tensors_.reserve(infos_.size());
   for (std::size_t i = 0; i < infos_.size(); ++i) {
     const gguf::TensorInfo& info = infos_[i];
@@ -63,6 +64,27 @@ Weights::Source source_of(gguf::GgufFile opened) {
 
 Weights::Weights(gguf::GgufFile file) : Weights(source_of(std::move(file))) {}
 
+void Weights::borrow(std::shared_ptr<const Weights> lender, std::span<const std::string_view> names) {
+  lender_ = std::move(lender);
+  for (const std::string_view name : names) {
+    const auto lent = std::ranges::find(lender_->infos_, name, &gguf::TensorInfo::name);
+    if (find(name) != nullptr || lent == lender_->infos_.end()) continue;
+    tensors_.push_back(*lender_->find(name));
+    infos_.push_back(*lent);
+  }
+  // The texts of names moved with infos_.
+  index_.clear();
+  for (std::size_t i = 0; i < infos_.size(); ++i) {
+    tensors_[i].name = infos_[i].name;
+    index_.emplace(infos_[i].name, i);
+  }
+}
+
+Status Weights::is_whole() const {
+  if (is_whole_) ZRT_CHECK_OK(is_whole_());
+  return lender_ != nullptr ? lender_->is_whole() : Status{};
+}
+
 void Weights::use_fixed16() {
   for (Tensor& tensor : tensors_)
     if (fits_fixed16(tensor)) tensor.dtype = DType::kFixed16;
@@ -86,6 +108,8 @@ void Weights::copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t
 }
 
 void Weights::release(const Tensor& tensor) const {
+  const auto i = index_.find(tensor.name);
+  if (i != index_.end() && i->second >= n_own_) return lender_->release(*lender_->find(tensor.name));
   if (is_mapped_) release_pages(tensor.data);
 }
 

@@ -70,6 +70,10 @@ class Weights {
   // are not `dims`. Trailing dimensions of 1 may be omitted.
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
+  // Adds those of the named tensors that this model lacks and `lender` has, and keeps `lender` alive. For draft models
+  // that share matrices with their model.
+  void borrow(std::shared_ptr<const Weights> lender, std::span<const std::string_view> names);
+
   // Makes executors compute with fixed16 (model/fixed16.h): sets the dtype of each tensor for which fits_fixed16() is
   // true. `data` is not converted, so read these tensors with copy_rows().
   void use_fixed16();
@@ -83,7 +87,7 @@ class Weights {
 
   // Checks that the file was not truncated while its tensors were read. Call it after you read them. Errors: kCorrupt
   // if the file became shorter, because its missing bytes were read as zeros.
-  Status is_whole() const { return is_whole_ ? is_whole_() : Status{}; }
+  Status is_whole() const;
 
   std::uint64_t total_bytes() const;
   // Returns how many bytes of the file each type takes, in the order of DType. Types that do not occur are left out.
@@ -101,6 +105,8 @@ class Weights {
   std::shared_ptr<const void> owner_;
   bool is_mapped_ = false;
   std::function<Status()> is_whole_;
+  std::shared_ptr<const Weights> lender_;
+  std::size_t n_own_ = 0;  // the tensors after the first n_own_ are the lender's
 };
 
 }  // namespace zinc_rt

@@ -126,25 +126,30 @@ INSTANTIATE_TEST_SUITE_P(Models, DraftSameness,
 
 constexpr const char* kWithBlock = "tiny_qwen35_mtp-f16";
 
-// Options of a model that has a block for multi-token prediction, and of the block.
-std::pair<ExecutorOptions, ExecutorOptions> options_with_block(std::uint32_t slots, const char* kv_dtype) {
-  auto model = options_of(slots, kv_dtype), block = model;
-  model.gives_features = true;
-  model.state_checkpoints = 6;
-  block.part = ModelPart::kMtpBlock;
-  return {model, block};
+// Options of a model, and of a block that reads its features.
+std::pair<ExecutorOptions, ExecutorOptions> options_with_block(std::uint32_t slots, const char* kv_dtype,
+                                                               const char* model = kWithBlock,
+                                                               const char* block = kWithBlock) {
+  auto of_model = options_of(slots, kv_dtype), of_block = of_model;
+  of_model.state_checkpoints = 6;
+  use_draft_block(block, model, of_block, of_model);
+  return {of_model, of_block};
 }
 
 // The block of random weights is mostly wrong, so guesses of all lengths are accepted and rejected.
-TEST(MtpBlock, GuessesChangeNoAnswer) {
+class DraftBlock : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(DraftBlock, GuessesChangeNoAnswer) {
+  const auto [model, block] = GetParam();
   EngineOptions off;
   off.speculate = "off";
-  for (const char* kv_dtype : {"f16", "i16"}) {
+  // i16 wants heads of 16 values or more.
+  for (const char* kv_dtype : {"f16", model == std::string_view(kWithBlock) ? "i16" : "f32"}) {
     SCOPED_TRACE(kv_dtype);
-    const auto plain = start_engine(kWithBlock, options_of(3, kv_dtype), off);
-    auto [options, of_block] = options_with_block(3, kv_dtype);
+    const auto plain = start_engine(model, options_of(3, kv_dtype), off);
+    auto [options, of_block] = options_with_block(3, kv_dtype, model, block);
     options.kv_pages = 10;  // few, so that requests preempt each other
-    const auto engine = start_with_draft(kWithBlock, {kWithBlock, of_block}, options);
+    const auto engine = start_with_draft(model, {block, of_block}, options);
     std::vector<Request> requests = kinds_of_requests();
     for (const char* speculate : {"auto", "1", "5", "8"}) {
       SCOPED_TRACE(speculate);
@@ -169,6 +174,16 @@ TEST(MtpBlock, GuessesChangeNoAnswer) {
     expect_all_free(engine);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Blocks, DraftBlock,
+                         ::testing::Values(std::pair{kWithBlock, kWithBlock},
+                                           std::pair{"tiny_smollm3-f16", "eagle3-shared"},
+                                           std::pair{"tiny_smollm3-f16", "eagle3-whole"}),
+                         [](const auto& info) {
+                           std::string name = info.param.second;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 // What the block computes, step by step: the tokens behind those whose features are known, then its own guesses. Each
 // cell is computed from the model's features in the end, so the next guess begins with all tokens since the last one.

@@ -152,6 +152,22 @@ struct TestDraft {
   std::shared_ptr<Probe> probe = std::make_shared<Probe>();
 };
 
+// Whether `draft` is a block that reads features of `model`: its own for multi-token prediction, or EAGLE-3's.
+inline bool is_draft_block(const std::string& draft, const std::string& model) {
+  return draft.starts_with("eagle3-") || (draft == model && model.contains("_mtp"));
+}
+// Sets what Model::open() sets if is_draft_block().
+inline void use_draft_block(const std::string& draft, const std::string& model, ExecutorOptions& of_draft,
+                            ExecutorOptions& of_model) {
+  of_draft.part = ModelPart::kDraftBlock;
+  of_draft.gives_features = false;
+  of_draft.feature_layers.clear();
+  of_model.gives_features = true;
+  if (draft == model) return;
+  of_draft.lender = model_path(model);
+  of_model.feature_layers = {0, 2, 3};  // of the fixtures
+}
+
 // A replica on each of options.devices; all have the probe. Throws where the model or the engine does not open, with
 // the reason: its test fails by name, and the next one begins.
 inline TestEngine start_engine(const std::string& model, ExecutorOptions executor_options,

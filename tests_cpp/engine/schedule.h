@@ -216,7 +216,7 @@ class Schedule {
     options.kv_pages = full + static_cast<std::uint32_t>(below(2) == 0 ? below(full) : below(full * options.max_slots));
     constexpr std::uint32_t kChunks[] = {1, 5, 16, 33, 128};
     options.chunk_cap = kChunks[below(5)];
-    options.gives_features = draft_is_block();
+    if (ExecutorOptions unused; draft_is_block()) use_draft_block(family_.draft, family_.model, unused, options);
     options.state_checkpoints = static_cast<std::uint32_t>(below(2) == 0 ? 2 * options.max_slots : below(4));
     EngineOptions engine_options;
     for (std::uint32_t device = 1; device < family_.n_devices; ++device) engine_options.devices.push_back(device);
@@ -238,7 +238,7 @@ class Schedule {
     engine_ = start_engine(family_.model, options, engine_options, std::move(probe), family_.opener, Drive::kThreads,
                            make_draft(options));
   }
-  bool draft_is_block() const { return family_.draft == family_.model && family_.model.contains("_mtp"); }
+  bool draft_is_block() const { return is_draft_block(family_.draft, family_.model); }
   // With a cache of its own, mostly too small for all slots, and now and then a shorter context or a step that fails.
   std::optional<TestDraft> make_draft(ExecutorOptions options) {
     if (family_.draft.empty()) return {};
@@ -247,7 +247,7 @@ class Schedule {
     options.kv_pages = full + static_cast<std::uint32_t>(below(full * options.max_slots));
     options.kv_type = nullptr;
     options.run_ahead = false;
-    if (draft_is_block()) options.part = ModelPart::kMtpBlock;
+    if (ExecutorOptions unused; draft_is_block()) use_draft_block(family_.draft, family_.model, options, unused);
     TestDraft draft{family_.draft, options};
     // How many steps a draft model makes depends on prices, so a fault is early, or it would seldom be reached.
     if (below(4) == 0)
@@ -525,6 +525,7 @@ inline const FamilyCase kFamilies[] = {
     {"phi3_longrope-f16", 320, 225, 270, "f16", 1, open_on_ring, 8, "phi3_longrope-f16"},
     {"qwen35-f32", 128, 1, 80, "i16", 1, open_on_ring, 8, "qwen3-f16"},
     {"tiny_qwen35_mtp-f16", 128, 1, 80, "i16", 2, open_on_ring, 8, "tiny_qwen35_mtp-f16"},
+    {"tiny_smollm3-f16", 128, 1, 80, "f16", 2, open_on_ring, 8, "eagle3-shared"},
     {"tiny_lfm2moe-f16", 128, 1, 80},
     {"tiny_nemotron_h_moe-f16", 128, 1, 80, "i16", 2},
 };

@@ -3,61 +3,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "model_fixture.h"
+#include "draft_block_fixture.h"
 #include "ring/registry.h"
 
 namespace zinc_rt {
 namespace {
 
 constexpr const char* kModel = "tiny_qwen35_mtp-f16";
-
-ExecutorOptions float_options(ModelPart part) {
-  auto options = small_options();
-  options.part = part;
-  options.gives_features = part == ModelPart::kModel;
-  options.activations = Activations::kF32;
-  options.kv_type = find_kv_type("f32");
-  return options;
-}
-
-// Reads a tensor of the reference (tests_py/make_mtp_fixture.py).
-std::vector<float> reference(const Weights& file, std::string_view name) {
-  const auto data = file.find(name)->data;
-  std::vector<float> values(data.size() / sizeof(float));
-  std::memcpy(values.data(), data.data(), data.size());
-  return values;
-}
-
-float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  float most = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
-}
-
-struct Results {
-  Outcome outcome;
-  std::vector<float> features;
-};
-
-// Runs tokens from position 0 on, `chunk` a step. For a block, features has a row per token.
-Results run(Executor& executor, const std::vector<std::int32_t>& ids, std::size_t chunk,
-            const std::vector<float>& features = {}) {
-  Results results;
-  const std::size_t dim = features.size() / ids.size();
-  for (std::size_t first = 0; first < ids.size(); first += chunk) {
-    const std::size_t n = std::min(chunk, ids.size() - first);
-    TestStep input;
-    append(input, ids, first, n, 0, pages_from(0));
-    const auto* row = features.data() + first * dim;
-    input.features.assign(row, row + n * dim);
-    input.on_features = [&](std::span<const float> rows) {
-      results.features.insert(results.features.end(), rows.begin(), rows.end());
-    };
-    step(executor, std::move(input), results.outcome);
-  }
-  return results;
-}
 
 class MtpBlock : public ::testing::Test {
  protected:
@@ -82,7 +34,7 @@ TEST_F(MtpBlock, GivesTheLogitsAndFeaturesOfTheReference) {
   const auto model = open(kModel, float_options(ModelPart::kModel));
   EXPECT_EQ(model->info().feature_dim, dim());
   EXPECT_LE(largest_difference(run(*model, tokens_, 7).features, features_), 2e-4f);
-  const auto block = open(kModel, float_options(ModelPart::kMtpBlock));
+  const auto block = open(kModel, float_options(ModelPart::kDraftBlock));
   EXPECT_EQ(block->info().state_bytes_per_slot, 0u);
   const auto results = run(*block, next_tokens_, 9, block_input_);
   EXPECT_LE(largest_difference(results.outcome.logits, logits_), 2e-4f);
@@ -91,7 +43,7 @@ TEST_F(MtpBlock, GivesTheLogitsAndFeaturesOfTheReference) {
 
 TEST_F(MtpBlock, HasTheSameBitsInStepsOfAnySize) {
   auto options = small_options();
-  for (const ModelPart part : {ModelPart::kModel, ModelPart::kMtpBlock}) {
+  for (const ModelPart part : {ModelPart::kModel, ModelPart::kDraftBlock}) {
     options.part = part;
     options.gives_features = true;
     const auto executor = open(kModel, options);
@@ -118,7 +70,7 @@ TEST_F(MtpBlock, FeaturesChangeNoLogits) {
 
 TEST_F(MtpBlock, AStepWithoutItsFeaturesIsRefused) {
   auto options = small_options();
-  options.part = ModelPart::kMtpBlock;
+  options.part = ModelPart::kDraftBlock;
   const auto block = open(kModel, options);
   TestStep input;
   append(input, next_tokens_, 0, 3, 0, pages_from(0));
@@ -136,7 +88,7 @@ TEST_F(MtpBlock, AStepWithoutItsFeaturesIsRefused) {
 
 TEST_F(MtpBlock, OfAFamilyThatRunsNoneIsRefusedByName) {
   auto options = small_options();
-  options.part = ModelPart::kMtpBlock;
+  options.part = ModelPart::kDraftBlock;
   const auto other = RingExecutor::open(model_path("tiny_llama-f32"), options);
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message, ::testing::HasSubstr("llama: blocks for multi-token prediction"));
@@ -148,7 +100,7 @@ TEST_F(MtpBlock, OfAFamilyThatRunsNoneIsRefusedByName) {
 // Every tier that can run here gives T-CPU's bits, or names the op that it lacks.
 TEST_F(MtpBlock, HasTheBitsOfTheCpuOnOtherTiers) {
   auto options = small_options();
-  options.part = ModelPart::kMtpBlock;
+  options.part = ModelPart::kDraftBlock;
   const auto wanted = run(*open(kModel, options), next_tokens_, 9, block_input_);
   std::size_t n_tiers = 0;
   for (const ring::Tier* tier : ring::tiers()) {

@@ -18,6 +18,34 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
+TEST(Weights, BorrowWhatTheyLackAndKeepTheLenderAlive) {
+  const std::string own_path = testing::TempDir() + "zrt_borrows.gguf",
+                    lent_path = testing::TempDir() + "zrt_lends.gguf";
+  gguf::write_file(own_path, GgufBuilder().add_tensor("a", 0, {3}, 12).build());
+  gguf::write_file(lent_path, GgufBuilder().add_tensor("a", 0, {5}, 20).add_tensor("b", 0, {2}, 8).build());
+  auto opened = Weights::open(own_path);
+  ASSERT_TRUE(opened) << opened.error().message;
+  {
+    auto lender = Weights::open(lent_path);
+    ASSERT_TRUE(lender) << lender.error().message;
+    constexpr std::string_view kNames[] = {"a", "b", "c"};
+    opened->borrow(std::make_shared<const Weights>(std::move(*lender)), kNames);
+  }
+  const Weights weights = std::move(*opened);
+  ASSERT_EQ(weights.all().size(), 2U);
+  EXPECT_EQ(weights.infos().size(), 2U);
+  EXPECT_EQ(weights.find("a")->dims[0], 3U);  // its own
+  const Tensor* lent = weights.find("b");
+  ASSERT_NE(lent, nullptr);
+  EXPECT_EQ(lent->name, "b");
+  EXPECT_EQ(lent->data.size(), 8U);
+  const std::byte last = lent->data[7];
+  weights.release(*lent);  // its pages come back from the lender's file
+  EXPECT_EQ(lent->data[7], last);
+  EXPECT_TRUE(weights.is_whole());
+  EXPECT_EQ(weights.find("c"), nullptr);
+}
+
 TEST(Weights, FindsAndChecksTensors) {
   const std::string path = testing::TempDir() + "zrt_weights.gguf";
   GgufBuilder builder;

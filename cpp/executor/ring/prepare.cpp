@@ -27,7 +27,8 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.has_logprobs = target.has_logprobs;
   g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
-  g.gives_features = (options.gives_features || options.part == ModelPart::kMtpBlock) && g.pooling == Pooling::kNone;
+  g.gives_features = (options.gives_features || options.part == ModelPart::kDraftBlock) && g.pooling == Pooling::kNone;
+  g.feature_layers = options.feature_layers;
   // There is one buffer of features, which the host reads between two steps.
   g.keeps_tokens = options.run_ahead && target.has_operand_sets && g.pooling == Pooling::kNone && !g.gives_features;
   return {};
@@ -104,7 +105,11 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
     std::ranges::reverse(spec.dims);
     return spec;
   };
-  const auto build = options.part == ModelPart::kMtpBlock ? p.family->build_mtp : p.family->build;
+  const auto build = options.part == ModelPart::kDraftBlock ? p.family->build_draft : p.family->build;
+  if (build == nullptr && p.family->build == nullptr)
+    return fail(StatusCode::kUnavailable,
+                "[executor] {} is no model: files of {} are draft models for the model that they were trained with",
+                p.weights->path(), p.config.architecture);
   if (build == nullptr)
     return fail(StatusCode::kUnavailable, "[executor] {}: blocks for multi-token prediction of this family are not run",
                 p.config.architecture);
@@ -114,6 +119,8 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
   ZRT_TRY(p.decode, build(p.config, *p.weights, p.graph_options));
   ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, target, tensors));
   ZRT_TRY(p.decode_low, lower_graph(p.decode, options, target, tensors));
+  if (const ir::BufferId logits = p.prefill.find("out.logits"); logits != ir::kNoBuffer)
+    p.logits_dim = p.prefill.buffer(logits).dims[1].n;
   p.state_copy = state_copy_graph(p.prefill_low);
   ZRT_CHECK_OK(ir::verify(p.state_copy));
   p.page_copy = {};
@@ -151,6 +158,11 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   Prepared p;
   ZRT_TRY(auto weights, Weights::open(path));
   p.weights = std::make_unique<Weights>(std::move(weights));
+  if (!options.lender.empty()) {
+    constexpr std::string_view kLent[] = {"token_embd.weight", "output.weight"};
+    ZRT_TRY(auto lender, Weights::open(options.lender));
+    p.weights->borrow(std::make_shared<const Weights>(std::move(lender)), kLent);
+  }
   if (!target.is_fast && options.activations == Activations::kInt8) p.weights->use_fixed16();
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));

@@ -36,6 +36,7 @@ struct Prepared {
   // patterns (lower/join.h). shape() fills it.
   std::vector<std::vector<lower::JoinedNodes>> joins;
   Layout layout;
+  std::uint32_t logits_dim = 0;  // width of a row of logits; a draft block may have logits of some tokens alone
 
   // Returns the graphs that run, in the order of Layout::activations.
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }

@@ -56,6 +56,20 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
+// Returns the extent of the last dimension of a buffer, 0 if the graph has no such buffer.
+std::uint32_t width_of(const ir::Graph& graph, std::string_view name) {
+  const ir::BufferId id = graph.find(name);
+  if (id == ir::kNoBuffer) return 0;
+  const ir::Buffer& buffer = graph.buffer(id);
+  return buffer.dims[buffer.rank - 1u].n;
+}
+
+FeatureInput feature_input(const ir::Graph& graph) {
+  const std::uint32_t width = width_of(graph, "request.features"), own = width_of(graph, "out.features");
+  if (width <= own) return {.width = width, .of_model = width, .own_at = 0};
+  return {.width = width, .of_model = width - own, .own_at = width - own};
+}
+
 // If the KV type stores keys in four bits, logs a warning for models that lose much quality by it. These are small
 // models (one of 135M parameters loses 5 % of perplexity) and models whose keys have biases, because a bias uses up
 // part of the four bits.
@@ -152,8 +166,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .kv_bytes_per_token = p.layout.page_bytes / kPageTokens,
                      .runs_ahead = p.graph_options.keeps_tokens,
                      .n_state_checkpoints = options.state_checkpoints,
-                     .feature_dim = p.graph_options.gives_features ? p.config.model_dim : 0,
-                     .reads_features = options.part == ModelPart::kMtpBlock,
+                     .feature_dim = width_of(p.prefill, "out.features"),
+                     .reads = feature_input(p.prefill),
                      .rope_limits = rope_limits(*p.family, p.config, *p.weights, p.sizes.max_context),
                      .n_host_expert_layers = p.layout.n_host_expert_layers,
                      .host_expert_bytes = p.layout.host_expert_bytes};
@@ -182,7 +196,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                 .needs_whole_texts = executor->info_.needs_whole_texts,
                                 .has_logprobs = executor->info_.has_logprobs,
                                 .state_guesses = executor->info_.state_guesses,
-                                .read_features = executor->info_.reads_features ? executor->info_.feature_dim : 0});
+                                .read_features = executor->info_.reads.width});
   if (executor->info_.has_logprobs) executor->logprobs_.reserve(p.sizes.max_outputs);
   return executor;
 }

@@ -178,7 +178,7 @@ Status RingExecutor::drain_tokens(std::size_t count, std::vector<std::int32_t>& 
 }
 
 Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std::size_t count) {
-  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.locations.at("out.logits").offset;
+  const std::uint64_t width = prepared_.logits_dim, offset = prepared_.layout.locations.at("out.logits").offset;
   const auto rows = std::span(input.outputs).subspan(first, count);
   const auto wants = [](const OutputRow& row) { return row.wants_logits; };
   for (auto from = std::ranges::find_if(rows, wants), to = from; from != rows.end();
@@ -212,7 +212,7 @@ void RingExecutor::give_logprobs(const Begun& begun) {
 }
 
 Status RingExecutor::process_rows(const StepInput& input, std::size_t first, std::size_t count) {
-  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.locations.at("out.logits").offset;
+  const std::uint64_t width = prepared_.logits_dim, offset = prepared_.layout.locations.at("out.logits").offset;
   unprocessed_.clear();
   for (std::size_t i = 0; i < count; ++i) {
     if (!input.outputs[first + i].is_processed) continue;
@@ -227,7 +227,7 @@ Status RingExecutor::process_rows(const StepInput& input, std::size_t first, std
 }
 
 Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std::size_t count) {
-  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.locations.at("out.logits").offset;
+  const std::uint64_t width = prepared_.logits_dim, offset = prepared_.layout.locations.at("out.logits").offset;
   std::size_t n_before = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (!input.outputs[first + i].is_processed) continue;

@@ -33,7 +33,7 @@ constexpr std::array kTypes = std::to_array<FileTensorType>({
     {24, "I8", {}},
     {25, "I16", {}},
     {26, "I32", DType::kI32},
-    {27, "I64", {}},
+    {27, "I64", DType::kI64},
     {28, "F64", {}},
     {29, "IQ1_M", DType::kIQ1_M},
     {30, "BF16", DType::kBF16},
