@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/strict_json.h"
+#include "engine/answer_mask.h"
 
 namespace zinc_rt {
 namespace {
@@ -128,6 +129,28 @@ struct Bench {
   std::shared_ptr<const grammar::Vocabulary> vocabulary;
   std::int32_t end = 0;
 };
+
+// Where reasoning ends within a guess, what is guessed behind it is bound too.
+TEST(OutputGrammar, BindsWhatIsGuessedBehindReasoning) {
+  Bench bench("hermes", false);
+  bench.request.tool_choice = ToolChoice::kAuto;
+  bench.request.output_format = {OutputFormat::Kind::kJsonObject, "", {}};
+  const output::ToolTypes types;
+  const auto grammar = make_grammar({bench.formats, bench.request, {}, types, true});
+  ASSERT_TRUE(grammar) << grammar.error().message;
+  AnswerMask mask({*grammar}, bench.vocabulary);
+  const std::string reasoning = "A list, say.</think>";  // the prompt has the opening mark
+  const auto guess = mask.guess(bench.ids(reasoning + "```json"));
+  EXPECT_TRUE(std::ranges::equal(guess, bench.ids(reasoning)));
+  const auto is_allowed = [&](std::size_t n_guessed, char byte) {
+    const auto words = mask.get(n_guessed);
+    EXPECT_TRUE(words);
+    return words && ((*words)[static_cast<unsigned char>(byte) / 32] >> (byte % 32) & 1) != 0;
+  };
+  EXPECT_TRUE(is_allowed(reasoning.size() - 9, '`'));  // within the reasoning
+  EXPECT_FALSE(is_allowed(reasoning.size(), '`'));
+  EXPECT_TRUE(is_allowed(reasoning.size(), '{'));
+}
 
 // One random answer of a grammar. It likes what may be taken for something else, and comes to an end.
 std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Grammar& grammar, std::mt19937& random) {
