@@ -3,9 +3,9 @@ tests_data/ref/eagle3-*.gguf, what they give. Run by hand, as make_fixtures.py i
 
 PYTHONPATH=bench:tests_py python tests_py/make_eagle3_fixture.py
 
-`shared` has no embeddings, so that it reads the model's, and guesses 200 of the tokens. `whole` has all, and its residual
-stream begins with normed features. The reference's tensors, in f32, for a text of N tokens: tokens [N], features [N, 3 d]
-(the inputs of three of the model's layers), logits [N - 1, rows] and block_features [N - 1, d] of the block at positions
+`shared` has no embeddings, so that it reads the model's, and guesses 200 of the tokens. `whole` has all, and all norms
+that a file may ask for. The reference's tensors, in f32, for a text of N tokens: tokens [N], features [N, 3 d]
+(the inputs of three of the model's layers, of `whole` also the last one's output), logits [N - 1, rows] and block_features [N - 1, d] of the block at positions
 0 to N - 2. chain_tokens [4] come after the text, and chain_logits [4, rows] are the block's with its own features.
 """
 
@@ -16,7 +16,6 @@ import gguf_file
 import make_fixtures
 
 MODEL = "tiny_smollm3-f16"
-LAYERS = [0, 2, 3]
 N_TOKENS, N_CHAIN = 24, 4
 HEADS, KV_HEADS, HEAD_DIM, FFN, EPS, THETA = 4, 2, 16, 64, 1e-5, 10000.0
 
@@ -37,7 +36,7 @@ def rotated(x, first):
 class Block:
     """The weights under the names of the file; q and k as Hugging Face has them."""
 
-    def __init__(self, dim, of_model, n_vocab, n_rows, norm_first):
+    def __init__(self, dim, of_model, n_vocab, n_rows, has_norms):
         def matrix(n_out, n_in):
             return (torch.randn(n_out, n_in) * 1.2 / n_in**0.5).half().float()
 
@@ -56,8 +55,15 @@ class Block:
         self.w = {name: matrix(*shape) for name, shape in shapes.items()}
         for name in ("output_norm", "blk.0.attn_norm", "blk.0.attn_norm_2", "blk.0.ffn_norm"):
             self.w[name] = 1 + 0.1 * torch.randn(dim)
-        self.norm_first = norm_first
+        if has_norms:
+            self.w["enc.output_norm"] = 1 + 0.1 * torch.randn(of_model)
+        self.has_norms = has_norms
         self.k = self.v = torch.zeros(0, KV_HEADS, HEAD_DIM)
+
+    def projected(self, features):
+        if self.has_norms:
+            features = norm(features, self.w["enc.output_norm"])
+        return features @ self.w["fc"].T
 
     def step(self, tokens, g):
         """Adds cells with tokens and features [n, dim]. Returns their logits and the features that they give."""
@@ -71,13 +77,14 @@ class Block:
         later = torch.arange(begin + n)[None, :] > torch.arange(begin, begin + n)[:, None]
         weights = scores.masked_fill(later, float("-inf")).softmax(-1)
         mixed = torch.einsum("hqk,khd->qhd", weights, self.v[:, of_head]).reshape(n, -1)
-        h = (normed if self.norm_first else g) + mixed @ w["blk.0.attn_output"].T
+        h = (normed if self.has_norms else g) + mixed @ w["blk.0.attn_output"].T
         y = norm(h, w["blk.0.ffn_norm"])
         h = (
             h
             + (torch.nn.functional.silu(y @ w["blk.0.ffn_gate"].T) * (y @ w["blk.0.ffn_up"].T)) @ w["blk.0.ffn_down"].T
         )
-        return norm(h, w["output_norm"]) @ w["output"].T, h
+        last = norm(h, w["output_norm"])
+        return last @ w["output"].T, last if self.has_norms else h
 
     def tensors(self):
         stored = {}
@@ -89,16 +96,21 @@ class Block:
         return stored
 
 
-def make(name, model, tokenizer, dim, n_rows, norm_first, layers_key):
+def make(name, model, tokenizer, dim, n_rows, has_norms, layers_key, layers):
     config = model.config
-    block = Block(dim, len(LAYERS) * config.hidden_size, config.vocab_size, n_rows or config.vocab_size, norm_first)
+    block = Block(dim, len(layers) * config.hidden_size, config.vocab_size, n_rows or config.vocab_size, has_norms)
     shares_embeddings = dim == config.hidden_size
     if shares_embeddings:
         block.w["token_embd"] = model.model.embed_tokens.weight.float()
     ids = torch.randint(0, 256, (N_TOKENS,))
-    hidden = model(ids[None], use_cache=False, output_hidden_states=True).hidden_states
-    features = torch.cat([hidden[layer][0] for layer in LAYERS], dim=-1)
-    logits, own = block.step(ids[1:], features[:-1] @ block.w["fc"].T)
+    hidden = []
+    hooks = [layer.register_forward_pre_hook(lambda _, args: hidden.append(args[0][0])) for layer in model.model.layers]
+    hooks.append(model.model.norm.register_forward_pre_hook(lambda _, args: hidden.append(args[0][0])))
+    model(ids[None], use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    features = torch.cat([hidden[layer] for layer in layers], dim=-1)
+    logits, own = block.step(ids[1:], block.projected(features[:-1]))
     chain_tokens, chain_logits, last = torch.randint(0, 256, (N_CHAIN,)), [], own[-1:]
     for token in chain_tokens:
         row, last = block.step(token[None], last)
@@ -122,9 +134,11 @@ def make(name, model, tokenizer, dim, n_rows, norm_first, layers_key):
         "attention.layer_norm_rms_epsilon": EPS,
         "rope.freq_base": THETA,
         "rope.dimension_count": HEAD_DIM,
-        layers_key: LAYERS,
+        layers_key: layers,
         "target_hidden_size": config.hidden_size,
-        "norm_before_residual": norm_first,
+        "norm_before_fc": has_norms,
+        "norm_before_residual": has_norms,
+        "norm_output": has_norms,
     }
     metadata = {
         "general.architecture": "eagle3",
@@ -153,8 +167,8 @@ def main():
     tokenizer = {key: value for key, value in metadata.items() if key.startswith("tokenizer.")}
     torch.manual_seed(11)
     with torch.no_grad():
-        make("shared", model, tokenizer, model.config.hidden_size, 200, False, "extract_layers")
-        make("whole", model, tokenizer, 32, 0, True, "target_layers")
+        make("shared", model, tokenizer, model.config.hidden_size, 200, False, "extract_layers", [0, 2, 3])
+        make("whole", model, tokenizer, 32, 0, True, "target_layers", [1, 3, 4])
 
 
 if __name__ == "__main__":

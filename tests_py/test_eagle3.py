@@ -39,8 +39,8 @@ def test_a_block_alone_is_no_model():
 
 
 def test_a_block_of_another_model_is_refused_with_both_numbers():
-    other = MODELS / "tiny_olmo2-f16.gguf"  # two layers
-    with pytest.raises(Unavailable, match="the input of layer 2 is a feature .* the model has 2 layers"):
+    other = MODELS / "tiny_olmo2-f16.gguf"
+    with pytest.raises(Unavailable, match="the input of layer 3 is a feature .* this model has 2 layers"):
         Engine(other, tier="t_cpu", draft_model=str(BLOCKS / "eagle3-whole.gguf"))
     narrow = MODELS / "tiny_cohere2-f16.gguf"
     with pytest.raises(Unavailable, match="reads 144 features a token, and .* gives 96"):

@@ -175,7 +175,7 @@ void Builder::push(Node n) {
 
 Result<ir::Graph> Builder::finish(const std::vector<std::string>& ignored) {
   if (options_.gives_features && n_features_ < options_.feature_layers.size())
-    refuse(fmt::format("the input of layer {} is a feature of a draft model, and the model has {} layers",
+    refuse(fmt::format("the input of layer {} is a feature of a draft model, and this model has {} layers",
                        options_.feature_layers[n_features_], config_.n_layers));
   if (!status_) return std::unexpected(status_.error());
   // used_tensors_ also has optional tensors that the file does not have.

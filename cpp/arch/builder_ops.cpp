@@ -351,6 +351,7 @@ BufferId Builder::gather_output_rows(BufferId hidden) {
 
 void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float cap) {
   set_layer(-1);
+  if (options_.gives_features) keep_input_of(config_.n_layers);
   const BufferId output_rows = request("output_rows", DType::kI32, {ir::kOutputs});
   const BufferId output_slots = request("output_slots", DType::kI32, {ir::kOutputs});
   const BufferId sampling = request("sampling", DType::kU32, {ir::kOutputs, kSampleParamWords});

@@ -1,8 +1,9 @@
 // Builds the draft block of EAGLE-3, a file of its own that guesses for the model it was trained with. Its features are
 // the inputs of some of that model's layers, side by side, which the matrix fc makes as wide as the block. Then it is one
 // Llama layer whose attention reads the norms of the token's embedding and of the features side by side. RoPE rotates
-// pairs (2i, 2i + 1). What the layer gives, before the final norm, is the feature of the block's next guess. The rows of
-// the output matrix may be some tokens of the vocabulary alone; the tensor d2t then has their ids
+// pairs (2i, 2i + 1). What the layer gives, before the final norm, is the feature of the block's next guess. Keys of the
+// file add norms: of the features (EAGLE-3.1), of the residual stream's beginning, of the next guess's feature. The rows
+// of the output matrix may be some tokens of the vocabulary alone; the tensor d2t then has their ids
 // (engine/draft_vocabulary.h). Embeddings and output matrix are the model's if the file has none.
 #include "arch/blocks.h"
 #include "base/error.h"
@@ -28,7 +29,11 @@ Result<ir::Graph> build_draft(const ModelConfig& c, const Weights& weights, cons
   const BufferId token = b.embed("embedding", b.token_ids(), table, 1.0f);
   // A row has features of the model or of the block, and zeros in place of the others.
   const BufferId features = b.request("features", DType::kF32, {ir::kTokens, n_of_model + c.model_dim});
-  const BufferId of_model = b.slice("model_features", features, b.width(features), 0, n_of_model);
+  BufferId of_model = b.slice("model_features", features, b.width(features), 0, n_of_model);
+  if (c.norm_before_fc)
+    of_model = b.rms_norm("model_features_norm", of_model,
+                          b.weight("model_features_norm_weight", "enc.output_norm.weight", {n_of_model}),
+                          static_cast<float>(c.norm_eps), n_of_model);
   const BufferId own = b.slice("own_features", features, b.width(features), n_of_model, c.model_dim);
   const BufferId hidden =
       project(b, "hidden", of_model, Matrix{.weight = b.weight("fc", "fc.weight", {c.model_dim, n_of_model})});
@@ -42,7 +47,7 @@ Result<ir::Graph> build_draft(const ModelConfig& c, const Weights& weights, cons
   b.add_into(residual, self_attention(b, both, attention_shape(c, 0), config_rope(b, false)));
   b.add_into(residual,
              dense_ffn(b, row_norm(b, "ffn_norm", residual, "ffn_norm"), c.ffn_dim_per_layer[0], push::kSilu));
-  b.give_features(residual);
+  if (!c.norm_output) b.give_features(residual);
   const BufferId norm = b.weight("output_norm_weight", "output_norm.weight", {c.model_dim});
   const Tensor* ids = weights.find(kTokenIds);
   const std::uint64_t n_rows = ids != nullptr ? ids->dims[0] : c.vocab_size;

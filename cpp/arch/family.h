@@ -37,7 +37,8 @@ struct GraphOptions {
   // (Family::build_draft): the inputs of feature_layers side by side, [tokens, n * model_dim]; or, if there are no such
   // layers, the residual stream behind the final norm, [tokens, model_dim].
   bool gives_features = false;
-  std::vector<std::uint32_t> feature_layers;  // in ascending order, each below the model's n_layers
+  // In ascending order. The model's n_layers stands for the output of its last layer.
+  std::vector<std::uint32_t> feature_layers;
 };
 
 // Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos

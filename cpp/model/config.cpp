@@ -393,7 +393,9 @@ class ConfigReader {
       if (layer < least || layer >= kMaxLayers) return out_of_range<std::int64_t>(key, least, kMaxLayers - 1, layer);
       config_.target_layers.push_back(static_cast<std::uint32_t>(layer));
     }
+    ZRT_TRY(config_.norm_before_fc, metadata_.get_bool_or(full(".norm_before_fc"), false));
     ZRT_TRY(config_.norm_before_residual, metadata_.get_bool_or(full(".norm_before_residual"), false));
+    ZRT_TRY(config_.norm_output, metadata_.get_bool_or(full(".norm_output"), false));
     return {};
   }
 

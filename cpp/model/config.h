@@ -106,9 +106,13 @@ struct ModelConfig {
 
   // The following members describe a draft model that reads features of the model for which it guesses (EAGLE-3): the
   // inputs of some of that model's layers, side by side.
-  std::vector<std::uint32_t> target_layers;  // these layers, in ascending order; empty for all other models
-  std::uint32_t target_dim = 0;              // the model_dim of that model
-  bool norm_before_residual = false;         // whether the block's residual stream begins with normed features
+  // These layers, in ascending order; that model's n_layers stands for the output of its last layer. Empty for all other
+  // models.
+  std::vector<std::uint32_t> target_layers;
+  std::uint32_t target_dim = 0;       // the model_dim of that model
+  bool norm_before_fc = false;        // whether its features are normed before the first matrix
+  bool norm_before_residual = false;  // whether the block's residual stream begins with normed features
+  bool norm_output = false;           // whether the block's own features are those behind its final norm
 
   // The following members are used only by encoders, which compute embeddings.
   std::uint32_t n_token_types = 0;  // number of rows of the tensor token_types.weight; 0 if the file has no such tensor

@@ -234,8 +234,8 @@ constexpr KeyRow kKeys[] = {
     by(kFeatureReaders, ".extract_layers", never),
     by(kFeatureReaders, ".target_hidden_size", never),
     by(kFeatureReaders, ".norm_before_residual", is_one_of<0>),
-    by_none(".norm_before_fc", is_one_of<0>),
-    by_none(".norm_output", is_one_of<0>),
+    by(kFeatureReaders, ".norm_before_fc", is_one_of<0>),
+    by(kFeatureReaders, ".norm_output", is_one_of<0>),
 
     by_none(".attention.max_alibi_bias", is_one_of<0>),
     by_none(".attention.clamp_kqv", is_one_of<0>),

@@ -165,7 +165,8 @@ inline void use_draft_block(const std::string& draft, const std::string& model, 
   of_model.gives_features = true;
   if (draft == model) return;
   of_draft.lender = model_path(model);
-  of_model.feature_layers = {0, 2, 3};  // of the fixtures
+  const auto weights = Weights::open(model_path(draft)).value();
+  of_model.feature_layers = read_config(weights.metadata(), weights.infos()).value().target_layers;
 }
 
 // A replica on each of options.devices; all have the probe. Throws where the model or the engine does not open, with
