@@ -43,10 +43,10 @@ TYPES = {
     "tq1_0": Type(34, 256, 54),
     "iq1_s": Type(19, 256, 50),
     "iq1_m": Type(29, 256, 56),
-    "i64": Type(27, 1, 8),
 }
 _BY_NUMBER = {row.number: row for row in TYPES.values()}
 F32, F16 = TYPES["f32"].number, TYPES["f16"].number
+I64 = 27  # no type of weights: tables of token ids have it
 _ALIGNMENT = 32
 
 

@@ -121,7 +121,7 @@ def make(name, model, tokenizer, dim, n_rows, has_norms, layers_key, layers):
         del stored["token_embd.weight"]
     if n_rows:
         tokens = np.sort(np.random.default_rng(n_rows).permutation(config.vocab_size)[:n_rows]).astype(np.int64)
-        stored["d2t"] = ((n_rows,), gguf_file.TYPES["i64"].number, tokens.tobytes())
+        stored["d2t"] = ((n_rows,), gguf_file.I64, tokens.tobytes())
     keys = {
         "block_count": 1,
         "context_length": 1024,

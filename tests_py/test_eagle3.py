@@ -45,5 +45,5 @@ def test_a_block_of_another_model_is_refused_with_both_numbers():
     narrow = MODELS / "tiny_cohere2-f16.gguf"
     with pytest.raises(Unavailable, match="reads 144 features a token, and .* gives 96"):
         Engine(narrow, tier="t_cpu", draft_model=str(BLOCKS / "eagle3-whole.gguf"))
-    with pytest.raises(Corrupt, match=r"token_embd.weight.* \[304, 48\] wanted|token_embd.weight.*\[\d+, 32\]"):
+    with pytest.raises(Corrupt, match='says 448 tokens, tensor "token_embd.weight" has 304 rows'):
         Engine(narrow, tier="t_cpu", draft_model=str(BLOCKS / "eagle3-shared.gguf"))

@@ -31,7 +31,8 @@ def test_every_family_has_a_model_in_the_repository():
     families = set(re.findall(r'"([\w-]+)"', "".join(re.findall(r"kArchitectures\[\] = \{([^}]*)\}", sources))))
     found = {name.removeprefix("tiny_").rsplit("-", 1)[0] for name in own_models()}
     encoders = {"bert", "nomic-bert"}  # tests_py/test_bert.py makes its own
-    assert len(families) >= 13 and {family.replace("-", "_") for family in families - encoders} <= found
+    drafts = {"eagle3"}  # no models: tests_py/test_eagle3.py
+    assert len(families) >= 13 and {family.replace("-", "_") for family in families - encoders - drafts} <= found
     assert sum(path.stat().st_size for path in OWN.rglob("*")) <= 6 << 20
 
 

@@ -10,7 +10,8 @@ Result<const Family*> find_family(std::string_view architecture) {
   std::vector<std::string_view> supported;
   for (const Family* family : families()) {
     if (std::ranges::find(family->architectures, architecture) != family->architectures.end()) return family;
-    supported.insert(supported.end(), family->architectures.begin(), family->architectures.end());
+    if (family->build != nullptr)  // not the draft blocks, which are no models
+      supported.insert(supported.end(), family->architectures.begin(), family->architectures.end());
   }
   return fail(StatusCode::kUnavailable, "[arch] architecture \"{}\" is not supported; supported: {}", architecture,
               fmt::join(supported, ", "));
