@@ -3,10 +3,10 @@ tests_data/ref/eagle3-*.gguf, what they give. Run by hand, as make_fixtures.py i
 
 PYTHONPATH=bench:tests_py python tests_py/make_eagle3_fixture.py
 
-`shared` has no embeddings, so that it reads the model's, and guesses 200 of the tokens. `whole` has all, and all norms
+`shared` has no embeddings, so that it reads the model's, and guesses 96 of the tokens. `whole` has all, and all norms
 that a file may ask for. The reference's tensors, in f32, for a text of N tokens: tokens [N], features [N, 3 d]
 (the inputs of three of the model's layers, of `whole` also the last one's output), logits [N - 1, rows] and block_features [N - 1, d] of the block at positions
-0 to N - 2. chain_tokens [4] come after the text, and chain_logits [4, rows] are the block's with its own features.
+0 to N - 2. chain_tokens [2] come after the text, and chain_logits [2, rows] are the block's with its own features.
 """
 
 import numpy as np
@@ -16,8 +16,8 @@ import gguf_file
 import make_fixtures
 
 MODEL = "tiny_smollm3-f16"
-N_TOKENS, N_CHAIN = 24, 4
-HEADS, KV_HEADS, HEAD_DIM, FFN, EPS, THETA = 4, 2, 16, 64, 1e-5, 10000.0
+N_TOKENS, N_CHAIN = 9, 2
+HEADS, KV_HEADS, HEAD_DIM, FFN, EPS, THETA = 2, 1, 16, 16, 1e-5, 10000.0
 
 
 def norm(x, w):
@@ -167,8 +167,8 @@ def main():
     tokenizer = {key: value for key, value in metadata.items() if key.startswith("tokenizer.")}
     torch.manual_seed(11)
     with torch.no_grad():
-        make("shared", model, tokenizer, model.config.hidden_size, 200, False, "extract_layers", [0, 2, 3])
-        make("whole", model, tokenizer, 32, 0, True, "target_layers", [1, 3, 4])
+        make("shared", model, tokenizer, model.config.hidden_size, 96, False, "extract_layers", [0, 2, 3])
+        make("whole", model, tokenizer, 16, 0, True, "target_layers", [1, 3, 4])
 
 
 if __name__ == "__main__":
