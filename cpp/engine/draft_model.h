@@ -10,8 +10,8 @@
 // It may also be a block that reads the model's features (ModelPart::kDraftBlock): the model's own block for multi-token
 // prediction, or EAGLE-3. The cell of its cache for position p then holds the token at p + 1, and is computed from that
 // token and the model's features at p, which the runner passes to note_features(). The block's own features take their
-// place for guessed tokens, so those cells are computed again once the model's features are known. The cache may begin anywhere in the text, where features are
-// known: RoPE turns queries and keys by the distance of their positions alone.
+// place for guessed tokens, so those cells are computed again once the model's features are known. The cache may begin
+// anywhere in the text, where features are known: RoPE turns queries and keys by the distance of their positions alone.
 // A slot's cache holds the tokens of the request that was in the slot last. Of them, those that the text has now are
 // kept, so after a wrong guess only its tail is computed again. Nothing is kept for another request, so how fast an
 // answer comes tells nothing of the texts of others. A text that is far from computed, such as a long prompt, is
