@@ -114,6 +114,10 @@ TEST_P(Eagle3Block, HasTheBitsOfTheCpuOnOtherTiers) {
   const auto on_cpu = open_block(options);
   const auto rows = rows_of_text(*on_cpu);
   const auto wanted = run(*on_cpu, next_tokens_, 9, rows);
+  auto of_model = small_options();
+  of_model.gives_features = true;
+  of_model.feature_layers = on_cpu->config().target_layers;
+  const auto wanted_of_model = run(*open(kModel, of_model), tokens_, 9);
   std::size_t n_tiers = 0;
   for (const ring::Tier* tier : ring::tiers()) {
     if (tier->name == "t_cpu" || tier->name == "null" || !tier->unavailable_reason().empty()) continue;
@@ -132,6 +136,10 @@ TEST_P(Eagle3Block, HasTheBitsOfTheCpuOnOtherTiers) {
       EXPECT_EQ(got.outcome, wanted.outcome) << chunk;
       EXPECT_EQ(got.features, wanted.features) << chunk;
     }
+    of_model.tier = tier->name;
+    const auto got_of_model = run(*open(kModel, of_model), tokens_, 5);
+    EXPECT_EQ(got_of_model.outcome, wanted_of_model.outcome);
+    EXPECT_EQ(got_of_model.features, wanted_of_model.features);
   }
   if (n_tiers == 0) GTEST_SKIP() << "no tier but T-CPU here";
 }
