@@ -66,14 +66,17 @@ Weights::Weights(gguf::GgufFile file) : Weights(source_of(std::move(file))) {}
 
 void Weights::borrow(std::shared_ptr<const Weights> lender, std::span<const std::string_view> names) {
   lender_ = std::move(lender);
+  std::vector<const gguf::TensorInfo*> lent;
   for (const std::string_view name : names) {
-    const auto lent = std::ranges::find(lender_->infos_, name, &gguf::TensorInfo::name);
-    if (find(name) != nullptr || lent == lender_->infos_.end()) continue;
-    tensors_.push_back(*lender_->find(name));
-    infos_.push_back(*lent);
+    const auto info = std::ranges::find(lender_->infos_, name, &gguf::TensorInfo::name);
+    if (find(name) == nullptr && info != lender_->infos_.end()) lent.push_back(&*info);
   }
-  // The texts of names moved with infos_.
+  // The names move with infos_, so index_ is made anew.
   index_.clear();
+  for (const gguf::TensorInfo* info : lent) {
+    infos_.push_back(*info);
+    tensors_.push_back(*lender_->find(info->name));
+  }
   for (std::size_t i = 0; i < infos_.size(); ++i) {
     tensors_[i].name = infos_[i].name;
     index_.emplace(infos_[i].name, i);

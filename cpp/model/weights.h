@@ -100,8 +100,9 @@ class Weights {
   std::uint64_t file_bytes_ = 0;
   gguf::Metadata metadata_;
   std::vector<gguf::TensorInfo> infos_;
-  std::vector<Tensor> tensors_;                              // tensors_[i] belongs to infos_[i]
-  std::unordered_map<std::string_view, std::size_t> index_;  // keys point into infos_, whose elements never move
+  std::vector<Tensor> tensors_;  // tensors_[i] belongs to infos_[i]
+  std::unordered_map<std::string_view, std::size_t>
+      index_;  // keys point into infos_, whose elements move in borrow() alone
   std::shared_ptr<const void> owner_;
   bool is_mapped_ = false;
   std::function<Status()> is_whole_;
