@@ -156,7 +156,7 @@ def test_a_trace_has_the_steps_and_the_requests(tiny_model, tmp_path):
             urgent.session().generate(token_ids=[1], max_tokens=5, **FREE)
             release(batch)
             rest(stream)
-        steps = engine.stats()["steps"]
+            steps = engine.stats()["steps"]  # waits for the end of the last step, whose span would be missing else
     trace = json.loads(path.read_text())
     events = trace["traceEvents"]
     assert trace["otherData"]["dropped_records"] == 0
