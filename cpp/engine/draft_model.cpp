@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/clock.h"
-#include "engine/draft_vocabulary.h"
 #include "mem/page_pool.h"
 #include "model/gguf/metadata.h"
 
@@ -118,12 +117,12 @@ Status check_draft_model(const Executor& draft, const Executor& model, const Tok
                   id, gguf::quoted(own.token_text(id)), file, own.n_vocab(), gguf::quoted(tokenizer.token_text(id)),
                   model.weights().path(), tokenizer.n_vocab());
   }
-  ZRT_TRY(const auto vocabulary, draft_vocabulary(draft.weights(), own.n_vocab()));
   ZRT_CHECK_OK(check_unused(draft, own, n_shared, model));
   return check_unused(model, tokenizer, n_shared, draft);
 }
 
-DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots, std::uint32_t n_vocab)
+DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::vector<std::int32_t> vocabulary, std::uint32_t n_slots,
+                       std::uint32_t n_vocab)
     : executor_(std::move(executor)),
       n_vocab_(std::min(n_vocab, executor_->config().vocab_size)),
       // Longer texts have another position encoding, for which the whole text would have to be computed again.
@@ -139,8 +138,7 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots
       n_guesses_(n_slots),
       reads_(executor_->info().reads),
       own_dim_(reads_.width > 0 ? executor_->info().feature_dim : 0),
-      vocabulary_(
-          draft_vocabulary(executor_->weights(), executor_->config().vocab_size).value_or(std::vector<std::int32_t>{})),
+      vocabulary_(std::move(vocabulary)),
       features_(n_slots, reads_.of_model),
       own_features_(std::size_t{n_slots} * own_dim_) {
   for (std::uint32_t page = executor_->info().n_pages; page-- > 0;) free_pages_.push_back(page);

@@ -49,9 +49,11 @@ Status check_draft_model(const Executor& draft, const Executor& model, const Tok
 
 class DraftModel {
  public:
-  // n_slots: slots of the replica. n_vocab: how many tokens its model has; a guess ends before a token from there on.
+  // vocabulary: the result of draft_vocabulary(). n_slots: slots of the replica. n_vocab: how many tokens its model has;
+  // a guess ends before a token from there on.
   // REQUIRES: the executor has at least n_slots slots.
-  DraftModel(std::unique_ptr<Executor> executor, std::uint32_t n_slots, std::uint32_t n_vocab);
+  DraftModel(std::unique_ptr<Executor> executor, std::vector<std::int32_t> vocabulary, std::uint32_t n_slots,
+             std::uint32_t n_vocab);
 
   // Wanted is a request that decodes and takes guesses. The caller sets the first members.
   struct Wanted {

@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "engine/card.h"
 #include "engine/draft_model.h"
+#include "engine/draft_vocabulary.h"
 #include "engine/options.h"
 
 namespace zinc_rt {
@@ -118,7 +119,9 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
     if (!drafts.empty()) {
       model->memory_.devices.back().allocated_bytes += drafts[i]->plan().allocated_bytes();
       model->memory_.devices.back().mapped_bytes += drafts[i]->plan().mapped_bytes();
-      draft = std::make_unique<DraftModel>(std::move(drafts[i]), one.max_slots, model->config_.vocab_size);
+      ZRT_TRY(auto vocabulary, draft_vocabulary(drafts[i]->weights(), drafts[i]->config().vocab_size));
+      draft = std::make_unique<DraftModel>(std::move(drafts[i]), std::move(vocabulary), one.max_slots,
+                                           model->config_.vocab_size);
     }
     model->replicas_.push_back(
         std::make_unique<Replica>(options.devices[i], std::move(executors[i]), std::move(draft)));

@@ -1,7 +1,10 @@
 // What tests of draft blocks share: references, and steps with features.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include "model_fixture.h"
+#include "ring/registry.h"
 
 namespace zinc_rt {
 
@@ -51,6 +54,33 @@ inline FeatureResults run(Executor& executor, const std::vector<std::int32_t>& i
     step(executor, std::move(input), results.outcome);
   }
   return results;
+}
+
+// Expects the results of T-CPU from every tier that can run here, or the name of the op that it lacks.
+inline void expect_bits_of_cpu_on_other_tiers(const std::string& path, ExecutorOptions options,
+                                              const std::vector<std::int32_t>& ids,
+                                              const std::vector<float>& features = {}) {
+  const auto on_cpu = RingExecutor::open(path, options);
+  ASSERT_TRUE(on_cpu) << on_cpu.error().message;
+  const auto wanted = run(**on_cpu, ids, 9, features);
+  std::size_t n_tiers = 0;
+  for (const ring::Tier* tier : ring::tiers()) {
+    if (tier->name == "t_cpu" || tier->name == "null" || !tier->unavailable_reason().empty()) continue;
+    SCOPED_TRACE(tier->name);
+    ++n_tiers;
+    options.tier = tier->name;
+    const auto other = RingExecutor::open(path, options);
+    if (!other) {
+      EXPECT_THAT(other.error().message, ::testing::HasSubstr("no kernel for CONCAT"));
+      continue;
+    }
+    for (const std::size_t chunk : {1, 9}) {
+      const auto got = run(**other, ids, chunk, features);
+      EXPECT_EQ(got.outcome, wanted.outcome) << chunk;
+      EXPECT_EQ(got.features, wanted.features) << chunk;
+    }
+  }
+  if (n_tiers == 0) GTEST_SKIP() << "no tier but T-CPU here";
 }
 
 }  // namespace zinc_rt

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "draft_block_fixture.h"
-#include "ring/registry.h"
 
 namespace zinc_rt {
 namespace {
@@ -110,38 +109,15 @@ TEST_P(Eagle3Block, HasTheSameBitsInStepsOfAnySize) {
 
 // Every tier that can run here gives T-CPU's bits, or names the op that it lacks.
 TEST_P(Eagle3Block, HasTheBitsOfTheCpuOnOtherTiers) {
+  const auto on_cpu = open_block(small_options());
   auto options = small_options();
-  const auto on_cpu = open_block(options);
-  const auto rows = rows_of_text(*on_cpu);
-  const auto wanted = run(*on_cpu, next_tokens_, 9, rows);
+  options.part = ModelPart::kDraftBlock;
+  options.lender = model_path(kModel);
+  expect_bits_of_cpu_on_other_tiers(path(), options, next_tokens_, rows_of_text(*on_cpu));
   auto of_model = small_options();
   of_model.gives_features = true;
   of_model.feature_layers = on_cpu->config().target_layers;
-  const auto wanted_of_model = run(*open(kModel, of_model), tokens_, 9);
-  std::size_t n_tiers = 0;
-  for (const ring::Tier* tier : ring::tiers()) {
-    if (tier->name == "t_cpu" || tier->name == "null" || !tier->unavailable_reason().empty()) continue;
-    SCOPED_TRACE(tier->name);
-    ++n_tiers;
-    options.tier = tier->name;
-    options.part = ModelPart::kDraftBlock;
-    options.lender = model_path(kModel);
-    const auto other = RingExecutor::open(path(), options);
-    if (!other) {
-      EXPECT_THAT(other.error().message, ::testing::HasSubstr("no kernel for CONCAT"));
-      continue;
-    }
-    for (const std::size_t chunk : {1, 9}) {
-      const auto got = run(**other, next_tokens_, chunk, rows);
-      EXPECT_EQ(got.outcome, wanted.outcome) << chunk;
-      EXPECT_EQ(got.features, wanted.features) << chunk;
-    }
-    of_model.tier = tier->name;
-    const auto got_of_model = run(*open(kModel, of_model), tokens_, 5);
-    EXPECT_EQ(got_of_model.outcome, wanted_of_model.outcome);
-    EXPECT_EQ(got_of_model.features, wanted_of_model.features);
-  }
-  if (n_tiers == 0) GTEST_SKIP() << "no tier but T-CPU here";
+  expect_bits_of_cpu_on_other_tiers(model_path(kModel), of_model, tokens_);
 }
 
 TEST_P(Eagle3Block, AloneIsNoModel) {

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "draft_block_fixture.h"
-#include "ring/registry.h"
 
 namespace zinc_rt {
 namespace {
@@ -101,25 +100,7 @@ TEST_F(MtpBlock, OfAFamilyThatRunsNoneIsRefusedByName) {
 TEST_F(MtpBlock, HasTheBitsOfTheCpuOnOtherTiers) {
   auto options = small_options();
   options.part = ModelPart::kDraftBlock;
-  const auto wanted = run(*open(kModel, options), next_tokens_, 9, block_input_);
-  std::size_t n_tiers = 0;
-  for (const ring::Tier* tier : ring::tiers()) {
-    if (tier->name == "t_cpu" || tier->name == "null" || !tier->unavailable_reason().empty()) continue;
-    SCOPED_TRACE(tier->name);
-    ++n_tiers;
-    options.tier = tier->name;
-    const auto other = RingExecutor::open(model_path(kModel), options);
-    if (!other) {
-      EXPECT_THAT(other.error().message, ::testing::HasSubstr("no kernel for CONCAT"));
-      continue;
-    }
-    for (const std::size_t chunk : {1, 9}) {
-      const auto got = run(**other, next_tokens_, chunk, block_input_);
-      EXPECT_EQ(got.outcome, wanted.outcome) << chunk;
-      EXPECT_EQ(got.features, wanted.features) << chunk;
-    }
-  }
-  if (n_tiers == 0) GTEST_SKIP() << "no tier but T-CPU here";
+  expect_bits_of_cpu_on_other_tiers(model_path(kModel), options, next_tokens_, block_input_);
 }
 
 }  // namespace

@@ -119,8 +119,7 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
   ZRT_TRY(p.decode, build(p.config, *p.weights, p.graph_options));
   ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, target, tensors));
   ZRT_TRY(p.decode_low, lower_graph(p.decode, options, target, tensors));
-  if (const ir::BufferId logits = p.prefill.find("out.logits"); logits != ir::kNoBuffer)
-    p.logits_dim = p.prefill.buffer(logits).dims[1].n;
+  p.logits_dim = width_of(p.prefill, "out.logits");
   p.state_copy = state_copy_graph(p.prefill_low);
   ZRT_CHECK_OK(ir::verify(p.state_copy));
   p.page_copy = {};
@@ -144,6 +143,13 @@ Status bind_pages(Prepared& p, std::uint32_t n_pages) {
 }
 
 }  // namespace
+
+std::uint32_t width_of(const ir::Graph& graph, std::string_view name) {
+  const ir::BufferId id = graph.find(name);
+  if (id == ir::kNoBuffer) return 0;
+  const ir::Buffer& buffer = graph.buffer(id);
+  return buffer.dims[buffer.rank - 1u].n;
+}
 
 Status shape(Prepared& p, const ExecutorOptions& options, const Target& target) {
   p.layout = {};

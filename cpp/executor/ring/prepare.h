@@ -42,6 +42,9 @@ struct Prepared {
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }
 };
 
+// Returns the extent of the last dimension of a buffer, 0 if the graph has no such buffer.
+std::uint32_t width_of(const ir::Graph& graph, std::string_view name);
+
 // Target holds what must be known about a tier before memory is laid out.
 struct Target {
   bool maps_weights = true;                   // whether kernels read weights in the mapped file

@@ -56,14 +56,6 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
-// Returns the extent of the last dimension of a buffer, 0 if the graph has no such buffer.
-std::uint32_t width_of(const ir::Graph& graph, std::string_view name) {
-  const ir::BufferId id = graph.find(name);
-  if (id == ir::kNoBuffer) return 0;
-  const ir::Buffer& buffer = graph.buffer(id);
-  return buffer.dims[buffer.rank - 1u].n;
-}
-
 FeatureInput feature_input(const ir::Graph& graph) {
   const std::uint32_t width = width_of(graph, "request.features"), own = width_of(graph, "out.features");
   if (width <= own) return {.width = width, .of_model = width, .own_at = 0};
