@@ -24,7 +24,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests_data"
 # Tokens of a prompt -> positions whose logits are kept, the last ones. Past LongRoPE's original context: one run of the
 # model rotates all its positions alike, so those before it are not what the text alone gives.
 PROMPTS = {"p7": (7, 19), "p40": (40, 10)}
-# For the models of SMALL, so that all files together stay small.
+# For the models of SMALL and for the draft blocks, so that all files together stay small.
 FEWER_KEPT = {"p7": (7, 8), "p40": (40, 6)}
 N_GREEDY = 12
 # Between the two best tokens of a greedy step, so that no rounding chooses another one.

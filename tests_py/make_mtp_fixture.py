@@ -76,7 +76,7 @@ def main():
         ids = torch.randint(0, 256, (1, N_TOKENS))
         features, logits, own = block(model, ids)
         ref = {}
-        for prompt, (n, n_kept) in make_fixtures.PROMPTS.items():
+        for prompt, (n, n_kept) in make_fixtures.FEWER_KEPT.items():
             run, of_model, gap = make_fixtures.greedy_run(model, n)
             kept = np.arange(len(run), dtype=np.int32)[-n_kept:]
             ref |= {f"{prompt}/prompt": run[:n], f"{prompt}/greedy": run[n:], f"{prompt}/pos": kept}

@@ -127,7 +127,8 @@ def test_ends_with_a_clear_error(results, name):
     _, kind, part = HOSTILE[name]
     found, message, seconds, megabytes = results[name]
     assert (found, message[:20]) == (kind, "[chat_template] line"), message
-    assert part in message
+    # A slow machine may reach the limit of time before that of memory.
+    assert part in message or (part == "bytes" and "1000 ms" in message)
     # The limit is 1 s; a step that is under way ends first. A renderer without limits takes minutes and gigabytes.
     assert seconds < 2
     assert megabytes < 800

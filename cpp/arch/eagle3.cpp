@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kArchitectures[] = {"eagle3"};
 constexpr std::string_view kDivisors = "rope_freqs.weight";
 constexpr const char* kTokenIds = "d2t";
+constexpr Loan kLoans[] = {{"token_embd.weight", "token_embd.weight"}, {"output.weight", "output.weight"}};
 
 Result<ir::Graph> build_draft(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
   Builder b(c.architecture, c, weights, options);
@@ -65,6 +66,6 @@ std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights)
 }  // namespace
 
 extern const Family kFamily_eagle3;
-const Family kFamily_eagle3{"EAGLE-3 draft blocks", kArchitectures, nullptr, rope_tables, nullptr, build_draft};
+const Family kFamily_eagle3{"EAGLE-3 draft blocks", kArchitectures, nullptr, rope_tables, nullptr, build_draft, kLoans};
 
 }  // namespace zinc_rt::arch

@@ -39,6 +39,9 @@ struct GraphOptions {
   bool gives_features = false;
   // In ascending order. The model's n_layers stands for the output of its last layer.
   std::vector<std::uint32_t> feature_layers;
+  // For the graph of a draft block: the model whose KV cache it may read, in the pages that its page table names. Null: it
+  // has a KV cache of its own.
+  const ModelConfig* model = nullptr;
 };
 
 // Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos
@@ -55,6 +58,7 @@ struct RopeAngles {
 struct RopeTable {
   std::string name;
   std::vector<RopeAngles> variants;
+  std::uint32_t first_position = 0;  // row p of a variant has the angles of position p + first_position
 };
 
 struct Family {
@@ -76,6 +80,8 @@ struct Family {
   // not run.
   Result<ir::Graph> (*build_draft)(const ModelConfig& config, const Weights& weights,
                                    const GraphOptions& options) = nullptr;
+  // What a draft block's file borrows from the file of its model, if it lacks it.
+  std::span<const Loan> loans{};
 };
 
 std::span<const Family* const> families();

@@ -77,8 +77,11 @@ class AnswerMask {
 // MaskMaker is a pool of threads that compute slow masks. Tenants share its threads fairly (base/work_queue.h).
 class MaskMaker {
  public:
-  // `done` is called on a thread of the pool after each mask that post() queued.
-  explicit MaskMaker(std::function<void()> done) : done_(std::move(done)) {}
+  static constexpr int kThreads = 2;
+  // `done` is called on a thread of the pool after each mask that post() queued. With 0 threads, the callers of post()
+  // and make() compute the masks.
+  explicit MaskMaker(std::function<void()> done, int n_threads = kThreads)
+      : done_(std::move(done)), queue_(n_threads, std::max(n_threads, 1), WorkQueue::Priority::kBehindSteps) {}
   // Queues a mask to be computed. After stop() it is dropped. REQUIRES: begin() was called on `mask`.
   void post(const std::string& tenant, std::shared_ptr<AnswerMask> mask);
   // Computes a stale mask on a thread of the pool and waits for it. Errors: kCancelled; kUnavailable after stop().
@@ -86,10 +89,9 @@ class MaskMaker {
   void stop();
 
  private:
-  static constexpr int kThreads = 2;
   const std::function<void()> done_;
   std::atomic<bool> is_stopped_{false};
-  WorkQueue queue_{kThreads, kThreads, WorkQueue::Priority::kBehindSteps};
+  WorkQueue queue_;
 };
 
 }  // namespace zinc_rt

@@ -25,11 +25,15 @@ EngineCore::EngineCore(const EngineOptions& options, int n_threads, bool may_be_
       may_be_empty_(may_be_empty),
       n_threads_(n_threads),
       drive_(drive),
-      key_{random_word(), random_word()} {}
+      key_{random_word(), random_word()},
+      mask_maker_([this] { poke(); }, drive == Drive::kThreads ? MaskMaker::kThreads : 0),
+      compiles_(drive == Drive::kThreads ? 2 : 0, 1, WorkQueue::Priority::kBehindSteps,
+                {"grammars", std::chrono::seconds(30), 0.5}) {}
 
-Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, const EngineOptions& options) {
+Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, const EngineOptions& options,
+                                                     Drive drive) {
   ZRT_TRY(auto model, Model::open(path, options));
-  return start(std::move(model));
+  return start(std::move(model), drive);
 }
 
 std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n_threads, bool may_be_empty,
@@ -65,7 +69,7 @@ Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> mod
 
 Result<std::shared_ptr<EngineCore>> EngineCore::start_empty(const EngineOptions& options) {
   ZRT_TRY(const auto chosen, with_environment(options));
-  const auto core = make(options, threads_of(chosen), true, Drive::kThreads);
+  const auto core = make(options, threads_of(chosen), true, kUsualDrive);
   core->start_drainer();
   return core;
 }

@@ -26,8 +26,9 @@ namespace zinc_rt {
 
 class EngineCore final : public std::enable_shared_from_this<EngineCore> {
  public:
-  static Result<std::shared_ptr<EngineCore>> open(const std::string& path, const EngineOptions& options);
-  static Result<std::shared_ptr<EngineCore>> start(std::shared_ptr<Model> model, Drive drive = Drive::kThreads);
+  static Result<std::shared_ptr<EngineCore>> open(const std::string& path, const EngineOptions& options,
+                                                  Drive drive = kUsualDrive);
+  static Result<std::shared_ptr<EngineCore>> start(std::shared_ptr<Model> model, Drive drive = kUsualDrive);
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore();
 
@@ -69,9 +70,11 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
 
   // Used with Drive::kPump. Calls StepLoop::look() of each step loop once, then delivers the events to the sinks.
-  // The result's `ran` is true if there was something to do. If another thread is in pump(), waits until it returns.
-  // Must not be called from a sink. Grammars, slow masks and callbacks have their own threads even with Drive::kPump.
+  // The result's `ran` is true if there was something to do; else wake_at tells when to call again. If another thread is in pump(), waits until it returns.
+  // Must not be called from a sink. The callers of submit() and pump() also compile grammars and compute masks. Only the
+  // computing threads of a tier, and sinks that call back, have threads of their own.
   ModelRunner::Turn pump();
+  bool is_pumped() const { return drive_ == Drive::kPump; }
   // Calls pump() until done() returns true. Returns false if timeout_ms pass before that; a negative timeout means no
   // limit.
   bool pump_until(double timeout_ms, const std::function<bool()>& done);
@@ -111,7 +114,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void run_drainer();
   bool take_events();  // handles the events that are in the ring; returns false if there are none
   void handle(const OutputEvent& event);
-  void retry_held();
+  bool retry_held();  // returns false if no sink took anything
   void settle(Generation& generation);
   void forget(Generation& generation);  // drops the engine's reference, so that only clients hold the generation
 
@@ -174,9 +177,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   std::thread drainer_;
   mutable std::mutex loops_mutex_;                // guards loops_, to which step loops are only added
   std::vector<std::unique_ptr<StepLoop>> loops_;  // declared before mask_maker_, whose threads poke the loops
-  MaskMaker mask_maker_{[this] { poke(); }};
-  // Compiles grammars. A tenant may use at most half a processor for this.
-  WorkQueue compiles_{2, 1, WorkQueue::Priority::kBehindSteps, {"grammars", std::chrono::seconds(30), 0.5}};
+  MaskMaker mask_maker_;
+  WorkQueue compiles_;  // compiles grammars; a tenant may use at most half a processor for this
 };
 
 }  // namespace zinc_rt

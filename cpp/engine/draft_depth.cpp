@@ -7,8 +7,9 @@ namespace {
 
 // A guessed token that is less likely than this to be of use is not considered.
 constexpr double kLeastReach = 1.0 / 64;
-// With guesses a step and the draft model's steps before it take at most this multiple of the step's time, or this time
-// in us longer if that is more. Other streams wait for the draft model's steps too.
+// These limit the time of a step with guesses, including the draft model's steps before it. The limit is kLongest times
+// the time of the step without guesses, or kLongerUs (in us) more than that time, whichever is longer. The draft
+// model's steps count because other streams wait for them too.
 constexpr double kLongest = 2, kLongerUs = 10'000;
 
 }  // namespace

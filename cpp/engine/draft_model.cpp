@@ -1,11 +1,11 @@
 #include "engine/draft_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/clock.h"
-#include "mem/page_pool.h"
 #include "model/gguf/metadata.h"
 
 namespace zinc_rt {
@@ -35,6 +35,11 @@ GuessOption option_of(const DraftModel::Wanted& w) {
   return {.n_own = w.n_own, .own_chance = w.own_chance, .n_model = w.most, .model_chance = w.model_chance};
 }
 
+std::unique_ptr<DraftCells> make_cells(const ExecutorInfo& info, std::uint32_t n_slots) {
+  if (info.reads_model_pages) return std::make_unique<ModelCells>(n_slots);
+  return std::make_unique<OwnDraftCells>(n_slots, info.n_pages, info.max_context);
+}
+
 constexpr std::int64_t kUnusedToken = 5;  // a token's type in tokenizer.ggml.token_type
 
 // Checks that the tokens from n_shared on, which only this model has, are unused.
@@ -52,8 +57,8 @@ Status check_unused(const Executor& model, const Tokenizer& tokenizer, std::size
 
 }  // namespace
 
-Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const std::string& model,
-                                      const ExecutorOptions& of_model) {
+Result<DraftPlan> plan_draft(const std::string& path, bool is_own, const std::string& model,
+                             const ExecutorOptions& of_model) {
   ZRT_TRY(const auto weights, Weights::open(path));
   ZRT_TRY(const auto config, read_config(weights.metadata(), weights.infos()));
   if (is_own && config.n_mtp_layers == 0)
@@ -61,12 +66,12 @@ Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, cons
         {StatusCode::kInvalidArgument, "draft_model"},
         "[draft_model] {} has 0 blocks for multi-token prediction, so \"mtp\" is no draft model of it; 1 wanted", path);
   const bool is_mtp_block = config.n_mtp_layers > 0 && (is_own || weights.find("blk.0.attn_norm.weight") == nullptr);
-  const bool reads_layers = !config.target_layers.empty();
+  const bool has_own_file = !config.target_layers.empty() || config.reads_target_cache;
   ExecutorOptions options = of_model;
-  options.part = is_mtp_block || reads_layers ? ModelPart::kDraftBlock : ModelPart::kModel;
+  options.part = is_mtp_block || has_own_file ? ModelPart::kDraftBlock : ModelPart::kModel;
   options.gives_features = false;
   options.feature_layers.clear();
-  options.lender = reads_layers ? model : "";
+  options.lender = has_own_file ? model : "";
   options.max_context =
       std::min(of_model.max_context > 0 ? of_model.max_context : kUsualContext, config.context_length);
   options.kv_pages = 0;
@@ -74,10 +79,9 @@ Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, cons
   options.kv_type = nullptr;
   options.pooling.reset();
   options.state_checkpoints = options.state_guesses = 0;
-  options.run_ahead = false;
   options.step_log.clear();
   options.on_progress = {};
-  return options;
+  return DraftPlan{options, config.target_layers, config.reads_target_cache};
 }
 
 Status check_draft_model(const Executor& draft, const Executor& model, const Tokenizer& tokenizer) {
@@ -130,44 +134,39 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, std::vector<std::int3
                    ? executor_->info().max_context
                    : std::min(executor_->info().max_context, executor_->info().rope_limits.front())),
       slots_(n_slots),
-      width_(mem::pages_for(executor_->info().max_context)),
-      tables_(std::size_t{n_slots} * width_),
-      counts_(n_slots),
-      held_(std::size_t{executor_->info().n_pages} * kPageTokens),
+      cells_(make_cells(executor_->info(), n_slots)),
       guesses_(std::size_t{n_slots} * kMostGuesses),
       n_guesses_(n_slots),
+      n_asked_(n_slots),
       reads_(executor_->info().reads),
       own_dim_(reads_.width > 0 ? executor_->info().feature_dim : 0),
       vocabulary_(std::move(vocabulary)),
       features_(n_slots, reads_.of_model),
       own_features_(std::size_t{n_slots} * own_dim_) {
-  for (std::uint32_t page = executor_->info().n_pages; page-- > 0;) free_pages_.push_back(page);
   const std::size_t n_tokens = executor_->info().chunk_cap;
-  input_.token_ids.reserve(n_tokens);
-  input_.positions.reserve(n_tokens);
-  input_.slots.reserve(n_tokens);
-  input_.outputs.reserve(n_slots);
-  input_.page_tables = {tables_, width_, counts_};
-  step_features_.reserve(n_tokens * reads_.width);
+  for (Step& step : steps_) {
+    step.input.token_ids.reserve(n_tokens);
+    step.input.positions.reserve(n_tokens);
+    step.input.slots.reserve(n_tokens);
+    step.input.outputs.reserve(n_slots);
+    step.features.reserve(n_tokens * reads_.width);
+    step.output_slots.reserve(n_slots);
+  }
   if (reads_features())
-    input_.on_features = [this](std::span<const float> rows) {
+    steps_[0].input.on_features = [this](std::span<const float> rows) {
+      const Step& step = steps_[0];  // steps with features do not run ahead
       const std::size_t dim = own_dim_;
-      for (std::size_t i = 0; i < output_slots_.size(); ++i)
-        std::ranges::copy(rows.subspan(input_.outputs[i].token_index * dim, dim),
-                          own_features_.begin() + static_cast<std::ptrdiff_t>(output_slots_[i] * dim));
+      for (std::size_t i = 0; i < step.output_slots.size(); ++i)
+        std::ranges::copy(rows.subspan(step.input.outputs[i].token_index * dim, dim),
+                          own_features_.begin() + static_cast<std::ptrdiff_t>(step.output_slots[i] * dim));
     };
   output_.tokens.reserve(n_slots);
-  output_slots_.reserve(n_slots);
   depth_.reserve(n_slots);
   options_.reserve(n_slots);
   optional_.reserve(n_slots);
 }
 
-std::int32_t& DraftModel::held(std::uint32_t slot, std::uint32_t i) {
-  return held_[std::size_t{tables_[slot * width_ + i / kPageTokens]} * kPageTokens + i % kPageTokens];
-}
-
-std::span<const std::int32_t> DraftModel::cells(const Wanted& w) const {
+std::span<const std::int32_t> DraftModel::text_of_cells(const Wanted& w) const {
   return w.text.subspan(slots_[w.slot].base + (reads_features() ? 1 : 0));
 }
 
@@ -178,9 +177,7 @@ bool DraftModel::place_cache(const Wanted& w) {
   const FeatureRows::Range known = features_.range(w.slot, w.request);
   const auto last = static_cast<std::uint32_t>(w.text.size()) - 1;  // the token whose features are not computed yet
   if (w.text.size() < 2 || known.end < last || known.first >= last) return false;
-  if (slot.base + slot.n_held >= known.first) return true;
-  slot.base = known.first;
-  slot.n_held = slot.n_checked = 0;
+  slot.base = cells_->place(w.slot, slot.base, known, last);
   return true;
 }
 
@@ -189,20 +186,22 @@ void DraftModel::look_at(Wanted& w) {
   Slot& slot = slots_[w.slot];
   if (slot.request != w.request) {
     slot.request = w.request;
-    slot.n_held = slot.n_checked = slot.n_known = slot.base = 0;
+    slot.n_checked = slot.n_known = slot.base = 0;
+    cells_->keep(w.slot, 0);
   }
   if (reads_features() && !place_cache(w)) {
     w.n_missing = w.most = 0;
     return;
   }
-  const auto text = cells(w);
+  const auto text = text_of_cells(w);
   const auto size = static_cast<std::uint32_t>(text.size());
-  while (slot.n_checked < std::min(slot.n_held, size) && held(w.slot, slot.n_checked) == text[slot.n_checked])
-    ++slot.n_checked;
+  const std::uint32_t n_held = std::min(cells_->n_held(w.slot), size);
+  slot.n_checked = std::min(slot.n_checked, n_held);
+  while (slot.n_checked < n_held && cells_->token(w.slot, slot.n_checked) == text[slot.n_checked]) ++slot.n_checked;
   // The last token is computed in any case, because the logits after it are needed.
   slot.n_checked = std::min(slot.n_checked, size - 1);
-  slot.n_held = slot.n_checked;
-  w.n_missing = size - slot.n_held;
+  cells_->keep(w.slot, slot.n_checked);
+  w.n_missing = size - slot.n_checked;
   const auto is_known = [&](std::int32_t id) {
     return static_cast<std::uint32_t>(id) < executor_->config().vocab_size;
   };
@@ -214,7 +213,7 @@ void DraftModel::look_at(Wanted& w) {
 double DraftModel::catch_up_us(const Wanted& w) const {
   if (w.n_missing <= kNear) return 0;
   sched::StepSize size;
-  size.add(slots_[w.slot].n_held, w.n_missing);
+  size.add(cells_->n_held(w.slot), w.n_missing);
   return cost_.step_us(size);
 }
 
@@ -288,142 +287,157 @@ void DraftModel::choose_trial(std::span<Wanted> wanted, std::uint32_t n_rows, co
   nearest->is_trial = true;
 }
 
-void DraftModel::give_back_pages(Slot& slot) {
-  const auto i = static_cast<std::size_t>(&slot - slots_.data());
-  for (; slot.n_pages > 0; --slot.n_pages) free_pages_.push_back(tables_[i * width_ + slot.n_pages - 1]);
-  counts_[i] = slot.n_held = slot.n_checked = 0;
-}
-
-// Takes pages until the slot has room for n_tokens. If none is free, takes those of the slot that was used longest ago.
-// Returns false if all other slots were used in this call of guess().
-bool DraftModel::make_room(std::uint32_t slot, std::uint32_t n_tokens) {
-  Slot& s = slots_[slot];
-  s.used_in = n_calls_;
-  while (s.n_pages < mem::pages_for(n_tokens)) {
-    if (free_pages_.empty()) {
-      Slot* oldest = nullptr;
-      for (Slot& other : slots_)
-        if (other.n_pages > 0 && other.used_in < n_calls_ && (oldest == nullptr || other.used_in < oldest->used_in))
-          oldest = &other;
-      if (oldest == nullptr) return false;
-      give_back_pages(*oldest);
-    }
-    tables_[slot * width_ + s.n_pages] = free_pages_.back();
-    free_pages_.pop_back();
-    counts_[slot] = ++s.n_pages;
-  }
-  return true;
-}
-
 // Adds the row of features of the token that is added next.
-void DraftModel::add_features(std::span<const float> features, std::size_t at) {
-  step_features_.resize(step_features_.size() + reads_.width);
-  std::ranges::copy(features, step_features_.end() - static_cast<std::ptrdiff_t>(reads_.width - at));
+void DraftModel::add_features(Step& step, std::span<const float> features, std::size_t at) {
+  step.features.resize(step.features.size() + reads_.width);
+  std::ranges::copy(features, step.features.end() - static_cast<std::ptrdiff_t>(reads_.width - at));
 }
 
-void DraftModel::add_token(std::uint32_t slot, std::int32_t token) {
-  Slot& s = slots_[slot];
-  input_.token_ids.push_back(token);
-  input_.positions.push_back(static_cast<std::int32_t>(s.n_held));
-  input_.slots.push_back(static_cast<std::int32_t>(slot));
-  size_.add(s.n_held, 1);
-  held(slot, s.n_held++) = token;
+void DraftModel::add_token(Step& step, std::uint32_t slot, std::int32_t token) {
+  const std::uint32_t position = cells_->add(slot, token);
+  step.input.token_ids.push_back(token);
+  step.input.positions.push_back(static_cast<std::int32_t>(position));
+  step.input.slots.push_back(static_cast<std::int32_t>(slot));
+  step.size.add(position, 1);
 }
 
 // Asks for the most likely token after the one that was added last.
-void DraftModel::add_output(std::uint32_t slot) {
-  OutputRow& row = input_.outputs.emplace_back();
-  row.token_index = static_cast<std::uint32_t>(input_.token_ids.size() - 1);
-  row.position = slots_[slot].n_held;
+void DraftModel::add_output(Step& step, std::uint32_t slot) {
+  OutputRow& row = step.input.outputs.emplace_back();
+  row.token_index = static_cast<std::uint32_t>(step.input.token_ids.size() - 1);
+  row.position = static_cast<std::uint32_t>(step.input.positions.back()) + 1;
   row.wants_logits = false;
-  output_slots_.push_back(slot);
+  step.output_slots.push_back(slot);
+  ++n_asked_[slot];
 }
 
 // Adds the missing tokens of the texts to the step: first those of which few are missing, then parts of the others.
 // Returns the most tokens that a slot has in the step.
-std::uint32_t DraftModel::catch_up(std::span<Wanted> wanted, double step_us) {
+std::uint32_t DraftModel::catch_up(Step& step, std::span<Wanted> wanted, double step_us) {
   const double part_us = std::max(kPartUs, kPartOfStep * step_us);
   std::uint32_t longest = 0;
   for (const bool is_far : {false, true})
     for (Wanted& w : wanted) {
       if (w.depth == 0 || (w.n_missing > kNear) != is_far) continue;
       Slot& slot = slots_[w.slot];
+      const std::uint32_t n_held = cells_->n_held(w.slot);
       std::uint32_t n =
-          std::min(w.n_missing, executor_->info().chunk_cap - static_cast<std::uint32_t>(input_.token_ids.size()));
+          std::min(w.n_missing, executor_->info().chunk_cap - static_cast<std::uint32_t>(step.input.token_ids.size()));
       if (is_far) {
-        const std::uint32_t fits = cost_.is_known() ? cost_.tokens_within(part_us, size_, slot.n_held) : kFirstPart;
-        n = std::min(n, input_.token_ids.empty() ? std::max(fits, kFirstPart) : fits);
+        const std::uint32_t fits = cost_.is_known() ? cost_.tokens_within(part_us, step.size, n_held) : kFirstPart;
+        n = std::min(n, step.input.token_ids.empty() ? std::max(fits, kFirstPart) : fits);
       }
       // Another request may have taken the slot's pages since choose() looked at it.
-      if (slot.n_held + w.n_missing != cells(w).size()) continue;
-      if (n == 0 || !make_room(w.slot, slot.n_held + n)) continue;
-      for (std::uint32_t i = 0; i < n; ++i) {
-        if (reads_features()) add_features(features_.row(w.slot, slot.base + slot.n_held), 0);
-        add_token(w.slot, cells(w)[slot.n_held]);
+      if (n_held + w.n_missing != text_of_cells(w).size()) continue;
+      if (n == 0 || !cells_->make_room(w.slot, n_held + n)) continue;
+      for (std::uint32_t i = n_held; i < n_held + n; ++i) {
+        if (reads_features()) add_features(step, features_.row(w.slot, slot.base + i), 0);
+        add_token(step, w.slot, text_of_cells(w)[i]);
       }
-      slot.n_checked = slot.n_true = slot.n_held;
-      if (n == w.n_missing) add_output(w.slot);
+      slot.n_checked = slot.n_true = cells_->n_held(w.slot);
+      if (n == w.n_missing) add_output(step, w.slot);
       longest = std::max(longest, n);
     }
   return longest;
 }
 
-// Runs the step and appends its tokens to the guesses. Returns false if it failed.
-bool DraftModel::run(bool is_decode) {
-  const auto began = now_us();
-  ++n_steps_;
-  if (const auto status = executor_->step(input_, output_); !status) {
-    ++n_failed_;
-    log().warn("[draft_model] a step of {} tokens failed, so {} guesses no more; answers go on without it: {}",
-               input_.token_ids.size(), executor_->config().name, status.error().message);
-    return false;
+// Adds the last guess of each text that goes on, as a token, and asks for the next one.
+void DraftModel::add_guesses(Step& step, std::span<Wanted> wanted) {
+  const bool is_ahead = executor_->info().runs_ahead;
+  const std::uint32_t n_known = step.number - (is_ahead ? 1 : 0);  // guesses of each text that are read by now
+  for (const Wanted& w : wanted) {
+    if (n_asked_[w.slot] < step.number || n_guesses_[w.slot] < n_known || w.depth <= step.number) continue;
+    if (!cells_->make_room(w.slot, cells_->n_held(w.slot) + 1)) continue;
+    const std::size_t dim = own_dim_;
+    if (reads_features()) add_features(step, std::span(own_features_).subspan(w.slot * dim, dim), reads_.own_at);
+    add_token(step, w.slot, is_ahead ? kLastPick : guesses_[std::size_t{w.slot} * kMostGuesses + step.number - 1]);
+    add_output(step, w.slot);
   }
-  const auto us = static_cast<double>(now_us() - began);
-  cost_.observe(size_, us);
-  if (is_decode) price_.observe(static_cast<std::uint32_t>(output_slots_.size()), us);
-  for (std::size_t i = 0; i < output_slots_.size(); ++i) {
-    const std::uint32_t slot = output_slots_[i];
+}
+
+bool DraftModel::end_of_guesses(const Step& step, const Error& error) {
+  ++n_failed_;
+  log().warn("[draft_model] a step of {} tokens failed, so {} guesses no more; answers go on without it: {}",
+             step.input.token_ids.size(), executor_->config().name, error.message);
+  return false;
+}
+
+bool DraftModel::begin(Step& step) {
+  step.input.features = step.features;
+  step.input.page_tables = cells_->page_tables();
+  step.began_us = now_us();
+  ++n_steps_;
+  const auto status = executor_->begin(step.input);
+  return status ? true : end_of_guesses(step, status.error());
+}
+
+// Waits for the step and appends its tokens to the guesses. Returns false if it failed.
+bool DraftModel::finish(Step& step) {
+  output_.tokens.clear();
+  if (const auto status = executor_->finish(output_); !status) return end_of_guesses(step, status.error());
+  // A step that began while another one ran takes the time since that one ended.
+  const auto now = now_us();
+  const auto us = static_cast<double>(now - std::max(step.began_us, finished_us_));
+  finished_us_ = now;
+  cost_.observe(step.size, us);
+  if (step.is_decode) price_.observe(static_cast<std::uint32_t>(step.output_slots.size()), us);
+  for (std::size_t i = 0; i < step.output_slots.size(); ++i) {
+    const std::uint32_t slot = step.output_slots[i];
     const std::int32_t row = output_.tokens[i];
     const std::int32_t token = vocabulary_.empty() || row < 0 ? row : vocabulary_[static_cast<std::size_t>(row)];
-    if (token < 0 || static_cast<std::uint32_t>(token) >= n_vocab_) continue;  // the guess ends
+    const bool ends = token < 0 || static_cast<std::uint32_t>(token) >= n_vocab_;
+    if (ends || n_guesses_[slot] < step.number) continue;
     guesses_[std::size_t{slot} * kMostGuesses + n_guesses_[slot]++] = token;
   }
   return true;
 }
 
-double DraftModel::guess(std::span<Wanted> wanted, double step_us) {
-  const auto began = now_us();
-  ++n_calls_;
-  for (const Wanted& w : wanted) n_guesses_[w.slot] = 0;
-  for (std::uint32_t n = 0;; ++n) {
-    input_.token_ids.clear();
-    input_.positions.clear();
-    input_.slots.clear();
-    input_.outputs.clear();
-    step_features_.clear();
-    output_slots_.clear();
-    size_ = {};
-    const std::uint32_t most_tokens = n == 0 ? catch_up(wanted, step_us) : 1;
-    for (const Wanted& w : wanted) {
-      if (n == 0 || n_guesses_[w.slot] < n || w.depth <= n || !make_room(w.slot, slots_[w.slot].n_held + 1)) continue;
-      const std::size_t dim = own_dim_;
-      if (reads_features()) add_features(std::span(own_features_).subspan(w.slot * dim, dim), reads_.own_at);
-      add_token(w.slot, guesses_[std::size_t{w.slot} * kMostGuesses + n - 1]);
-      add_output(w.slot);
-    }
-    if (input_.token_ids.empty()) break;
-    input_.features = step_features_;
-    // After a guess that was right to its end, two tokens are missing.
-    if (run(most_tokens <= 2)) continue;
-    for (Wanted& w : wanted) n_guesses_[w.slot] = 0;
-    break;
+// Gives the cells of a step their tokens, which the step before it has picked.
+void DraftModel::name_cells(const Step& step) {
+  for (std::size_t i = 0; i < step.output_slots.size(); ++i) {
+    const std::uint32_t slot = step.output_slots[i];
+    if (n_guesses_[slot] < step.number) continue;
+    cells_->name(slot, static_cast<std::uint32_t>(step.input.positions[i]),
+                 guesses_[std::size_t{slot} * kMostGuesses + step.number - 1]);
   }
+}
+
+// Runs the steps of a call of guess(). Returns false if one failed.
+bool DraftModel::run_steps(std::span<Wanted> wanted, double step_us) {
+  const bool is_ahead = executor_->info().runs_ahead;
+  Step* running = nullptr;
+  bool is_well = true;
+  for (std::uint32_t n = 0; is_well; ++n) {
+    Step& step = steps_[is_ahead ? n % 2 : 0];
+    step.input.clear();
+    step.features.clear();
+    step.output_slots.clear();
+    step.size = {};
+    step.number = n;
+    // After a guess that was right to its end, two tokens are missing.
+    step.is_decode = n > 0 || catch_up(step, wanted, step_us) <= 2;
+    if (n > 0) add_guesses(step, wanted);
+    if (step.input.token_ids.empty()) break;
+    is_well = begin(step);
+    Step* const begun = is_well ? &step : nullptr;
+    if (running != nullptr) is_well = finish(*running) && is_well;
+    if (running != nullptr && begun != nullptr) name_cells(*begun);
+    running = begun;
+    if (running != nullptr && !is_ahead) is_well = finish(*std::exchange(running, nullptr));
+  }
+  if (running != nullptr) is_well = finish(*running) && is_well;
+  return is_well;
+}
+
+double DraftModel::guess(std::span<Wanted> wanted, double step_us, const PageTables& of_model) {
+  const auto began = now_us();
+  cells_->begin_call();
+  cells_->use_model_pages(of_model);
+  for (const Wanted& w : wanted) n_guesses_[w.slot] = n_asked_[w.slot] = 0;
+  if (!run_steps(wanted, step_us))
+    for (const Wanted& w : wanted) n_guesses_[w.slot] = 0;
   if (reads_features())
-    for (const Wanted& w : wanted) {
-      Slot& slot = slots_[w.slot];
-      slot.n_held = std::min(slot.n_held, slot.n_true);
-      slot.n_checked = std::min(slot.n_checked, slot.n_held);
-    }
+    for (const Wanted& w : wanted) cells_->keep(w.slot, slots_[w.slot].n_true);
   for (Wanted& w : wanted)
     w.guess = std::span(guesses_).subspan(std::size_t{w.slot} * kMostGuesses, n_guesses_[w.slot]);
   const auto us = static_cast<double>(now_us() - began);

@@ -6,12 +6,15 @@
 //   choose()  decides for which requests the draft model should guess, and how many tokens. It counts what the draft
 //             model's steps and the rows of the next step cost (draft_depth.h).
 //   guess()   runs the draft model: a step that computes the tokens of each text that its cache does not hold yet, then
-//             a step for each further guessed token, with all requests together.
+//             a step for each further guessed token, with all requests together. If the executor runs ahead, each of
+//             these steps begins while the one before it runs, and the device takes the token of that one.
 // It may also be a block that reads the model's features (ModelPart::kDraftBlock): the model's own block for multi-token
 // prediction, or EAGLE-3. The cell of its cache for position p then holds the token at p + 1, and is computed from that
 // token and the model's features at p, which the runner passes to note_features(). The block's own features take their
 // place for guessed tokens, so those cells are computed again once the model's features are known. The cache may begin
 // anywhere in the text, where features are known: RoPE turns queries and keys by the distance of their positions alone.
+// An assistant of Gemma 4 is such a block too, but has no cache: it reads the model's, at the positions that the model has
+// computed, so it computes one row for each guess and no token of the text (draft_cells.h).
 // A slot's cache holds the tokens of the request that was in the slot last. Of them, those that the text has now are
 // kept, so after a wrong guess only its tail is computed again. Nothing is kept for another request, so how fast an
 // answer comes tells nothing of the texts of others. A text that is far from computed, such as a long prompt, is
@@ -25,6 +28,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/draft_cells.h"
 #include "engine/draft_depth.h"
 #include "engine/feature_rows.h"
 #include "executor/executor.h"
@@ -34,12 +38,21 @@
 
 namespace zinc_rt {
 
-// Returns the options with which a draft model is opened for a model that is opened with `of_model`. The draft model
-// gets as many slots, on the same device. `model` is the model's file. If is_own, `path` is the same file, and the draft
-// model its block for multi-token prediction. If a file has nothing but a draft block, that block is the draft model.
+// How a draft model is opened.
+struct DraftPlan {
+  ExecutorOptions options;
+  std::vector<std::uint32_t> feature_layers;  // of its model, for ExecutorOptions::feature_layers
+  bool reads_model_pages = false;             // the model must be opened first, for ExecutorOptions::model
+
+  bool reads_features() const { return options.part == ModelPart::kDraftBlock; }
+};
+
+// Plans a draft model for a model that is opened with `of_model`. The draft model gets as many slots, on the same device.
+// `model` is the model's file. If is_own, `path` is the same file, and the draft model its block for multi-token
+// prediction. If a file has nothing but a draft block, that block is the draft model.
 // Errors: those of reading the file's metadata; kInvalidArgument if the model's file has no such block.
-Result<ExecutorOptions> draft_options(const std::string& path, bool is_own, const std::string& model,
-                                      const ExecutorOptions& of_model);
+Result<DraftPlan> plan_draft(const std::string& path, bool is_own, const std::string& model,
+                             const ExecutorOptions& of_model);
 
 // Checks that `draft` can guess for `model`: both have the same tokens, and the draft model keeps nothing but KV
 // between steps. The larger vocabulary may have further tokens at its end if the file says that they are unused.
@@ -78,9 +91,9 @@ class DraftModel {
   // steps cost. Returns whether guess() would run a step.
   bool choose(std::span<Wanted> wanted, std::uint32_t n_rows, std::uint32_t n_most, const sched::RowPrice& price);
   // Guesses for each request with a depth. If a step fails, the draft model guesses no more (is_broken), and answers go
-  // on without it. step_us: how long a step of the model takes, for parts of long texts. Returns how long the call
-  // took, in us.
-  double guess(std::span<Wanted> wanted, double step_us);
+  // on without it. step_us: how long a step of the model takes, for parts of long texts. of_model: the page tables of the
+  // model, which a draft model without a KV cache reads. Returns how long the call took, in us.
+  double guess(std::span<Wanted> wanted, double step_us, const PageTables& of_model);
   // Whether the draft model needs the features of each token that the model computes, which it gets by note_features(),
   // with the arguments of FeatureRows::add().
   bool reads_features() const { return features_.dim() > 0; }
@@ -100,61 +113,65 @@ class DraftModel {
  private:
   struct Slot {
     sched::RequestId request = 0;
-    std::uint32_t n_held = 0;     // the cache holds the KV of so many tokens
     std::uint32_t n_checked = 0;  // of the text's first tokens, so many are known to be those that the cache holds
     std::uint32_t n_known = 0;    // the text's first n_known tokens are in the draft model's vocabulary
     std::uint32_t base = 0;    // the text's position of the cache's first cell; 0 but for a block that reads features
     std::uint32_t n_true = 0;  // so many cells were computed from the text's own tokens
-    std::uint32_t n_pages = 0;
-    std::uint64_t used_in = 0;  // number of the last call of guess() that used the slot
   };
-  std::int32_t& held(std::uint32_t slot, std::uint32_t i);
-  // The tokens of the text that belong to the cells of the slot's cache.
-  std::span<const std::int32_t> cells(const Wanted& wanted) const;
+  // The tokens of the text that belong to the slot's cells.
+  std::span<const std::int32_t> text_of_cells(const Wanted& wanted) const;
   bool place_cache(const Wanted& wanted);
   void look_at(Wanted& wanted);
   double catch_up_us(const Wanted& wanted) const;
   std::uint32_t choose_fixed(std::span<Wanted> wanted, std::uint32_t n_rows, double step_us);
   void choose_best(std::span<Wanted> wanted, std::uint32_t n_rows, std::uint32_t n_most, const sched::RowPrice& price);
   void choose_trial(std::span<Wanted> wanted, std::uint32_t n_rows, const sched::RowPrice& price);
-  bool make_room(std::uint32_t slot, std::uint32_t n_tokens);
-  void give_back_pages(Slot& slot);
-  void add_token(std::uint32_t slot, std::int32_t token);
-  void add_features(std::span<const float> features, std::size_t at);
-  void add_output(std::uint32_t slot);
-  std::uint32_t catch_up(std::span<Wanted> wanted, double step_us);
-  bool run(bool is_decode);
+  // A step that is being made or runs: its input, its size, and the slot of each output row.
+  struct Step {
+    StepInput input;
+    std::vector<float> features;  // StepInput::features
+    std::vector<std::uint32_t> output_slots;
+    sched::StepSize size;
+    std::uint32_t number = 0;  // each of its output rows is the guess of this number of its slot, from 0
+    bool is_decode = false;
+    std::int64_t began_us = 0;
+  };
+  void add_token(Step& step, std::uint32_t slot, std::int32_t token);
+  void add_features(Step& step, std::span<const float> features, std::size_t at);
+  void add_output(Step& step, std::uint32_t slot);
+  std::uint32_t catch_up(Step& step, std::span<Wanted> wanted, double step_us);
+  void add_guesses(Step& step, std::span<Wanted> wanted);
+  bool run_steps(std::span<Wanted> wanted, double step_us);
+  void name_cells(const Step& step);
+  bool begin(Step& step);
+  bool finish(Step& step);
+  bool end_of_guesses(const Step& step, const Error& error);
 
   const std::unique_ptr<Executor> executor_;
   const std::uint32_t n_vocab_, context_;
   std::vector<Slot> slots_;
-  // Page tables of all slots: slot s has n_pages pages, from tables_[s * width_] on. counts_ has their numbers.
-  std::uint32_t width_;
-  std::vector<std::uint32_t> tables_, counts_, free_pages_;
-  std::vector<std::int32_t> held_;     // token of each cell of the cache; index: page * kPageTokens + cell
+  const std::unique_ptr<DraftCells> cells_;
   std::vector<std::int32_t> guesses_;  // kMostGuesses per slot
   std::vector<std::uint32_t> n_guesses_;
+  std::vector<std::uint32_t> n_asked_;  // guesses that steps have begun with; the last may not be there yet
 
   const FeatureInput reads_;
   const std::uint32_t own_dim_;  // width of a row of own_features_
   // The tokens that the rows of the draft model's output matrix stand for (draft_vocabulary.h).
   const std::vector<std::int32_t> vocabulary_;
-  FeatureRows features_;              // of the model
-  std::vector<float> own_features_;   // of the block, after the token that it computed last; a row per slot
-  std::vector<float> step_features_;  // StepInput::features
+  FeatureRows features_;             // of the model
+  std::vector<float> own_features_;  // of the block, after the token that it computed last; a row per slot
 
-  // The step that is being made: its input, its size, and the slot of each output row.
-  StepInput input_;
+  // The second is used only if the executor runs ahead.
+  Step steps_[2];
   StepOutput output_;
-  sched::StepSize size_;
-  std::vector<std::uint32_t> output_slots_;
+  std::int64_t finished_us_ = 0;  // when the last step ended
 
   DraftDepth depth_;
   std::vector<GuessOption> options_;
   std::vector<Wanted*> optional_;  // the request of each element of options_
   sched::RowPrice price_;          // of steps with one or two tokens a slot, by their slots
   sched::CostModel cost_;          // of all steps
-  std::uint64_t n_calls_ = 0;
   // If the draft model did not pay for many requests, choose() does not consider it in its next pause_ calls. n_paused_
   // counts how many of them there were.
   std::uint32_t pause_ = 0, n_paused_ = 0;

@@ -61,12 +61,15 @@ void EngineCore::forget(Generation& g) {
   went_idle_.notify_all();
 }
 
-void EngineCore::retry_held() {
+bool EngineCore::retry_held() {
+  bool any = false;
   for (std::size_t i = held_.size(); i > 0; --i) {
     Generation& g = *held_[i - 1];
     g.retry();
+    any |= !g.is_waiting();
     settle(g);
   }
+  return any;
 }
 
 bool EngineCore::take_events() {
@@ -85,7 +88,7 @@ ModelRunner::Turn EngineCore::pump() {
     all = {all.ran || looked.ran, std::min(all.wake_at, looked.wake_at)};
   }
   all.ran |= take_events();
-  retry_held();
+  all.ran |= retry_held();
   return all;
 }
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "base/conversation.h"
 #include "base/error.h"
+#include "engine/clock.h"
 #include "engine/core.h"
 #include "engine/queue_sink.h"
 
@@ -16,6 +18,20 @@ Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
 Result<Engine> Engine::open(const std::string& model, const EngineOptions& options) {
   ZRT_TRY(auto core, EngineCore::open(model, options));
   return Engine(std::move(core));
+}
+
+Result<Engine> Engine::open_without_threads(const std::string& model, const EngineOptions& options) {
+  ZRT_TRY(auto core, EngineCore::open(model, options, Drive::kPump));
+  return Engine(std::move(core));
+}
+
+Result<Pumped> Engine::pump() {
+  if (!core_->is_pumped())
+    return fail(StatusCode::kUnavailable, "[engine] the engine has threads of its own, and pump() is for one without");
+  const auto turn = core_->pump();
+  if (turn.ran) return Pumped{true, 0};
+  if (turn.wake_at == sched::kNever) return Pumped{false, std::numeric_limits<double>::infinity()};
+  return Pumped{false, std::max(0.0, static_cast<double>(turn.wake_at - now_us()) * 1e-3)};
 }
 
 Result<Engine> Engine::start(const EngineOptions& options) {

@@ -99,7 +99,7 @@ std::vector<EngineOption> make_rows() {
       {.name = "draft_model",
        .member = &O::draft_model,
        .help = "a smaller model of the same vocabulary, whose guesses a step verifies: a GGUF file, or as the model; "
-               "an EAGLE-3 file; mtp: the model's own block for multi-token prediction",
+               "an EAGLE-3 file or an assistant of Gemma 4; mtp: the model's own block for multi-token prediction",
        .otherwise = "none",
        .variable = "ZINC_RT_DRAFT_MODEL"},
       {.name = "queue_cap",

@@ -15,10 +15,24 @@ namespace zinc_rt {
 
 namespace {
 
-// Opens the draft model on each device, if the options name one and allow guesses. path: the model's file.
-Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const std::string& path, const EngineOptions& chosen,
-                                                           const std::vector<ExecutorOptions>& wanted) {
-  std::vector<std::unique_ptr<Executor>> drafts;
+// The draft model on a device: its plan, its file, and its executor once it is open.
+struct Draft {
+  DraftPlan plan;
+  std::string file;
+  std::unique_ptr<Executor> executor;
+};
+
+Status open_draft(Draft& draft) {
+  auto opened = open_executor(draft.file, draft.plan.options);
+  if (!opened) return std::unexpected(about("draft_model", std::move(opened).error()));
+  draft.executor = std::move(*opened);
+  return {};
+}
+
+// Plans the draft model on each device, if the options name one and allow guesses. path: the model's file.
+Result<std::vector<Draft>> plan_drafts(const std::string& path, const EngineOptions& chosen,
+                                       const std::vector<ExecutorOptions>& wanted) {
+  std::vector<Draft> drafts;
   if (chosen.draft_model.empty()) return drafts;
   if (chosen.speculate == "off") {
     log().info("speculate is off, so the draft model {} is not loaded", chosen.draft_model);
@@ -27,9 +41,9 @@ Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const std::string& pa
   const bool is_own = chosen.draft_model == kOwnMtpBlock;
   const std::string& file = is_own ? path : chosen.draft_model;
   for (const ExecutorOptions& one : wanted) {
-    ZRT_TRY(const auto own, draft_options(file, is_own, path, one));
-    ZRT_TRY(auto draft, open_executor(file, own));
-    drafts.push_back(std::move(draft));
+    auto plan = plan_draft(file, is_own, path, one);
+    if (!plan) return std::unexpected(about("draft_model", std::move(plan).error()));
+    drafts.push_back({std::move(*plan), file, nullptr});
   }
   return drafts;
 }
@@ -39,23 +53,33 @@ Result<std::vector<std::unique_ptr<Executor>>> open_drafts(const std::string& pa
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const EngineOptions& options) {
   ZRT_TRY(auto wanted, replica_options(options));
   ZRT_TRY(const auto chosen, with_environment(options));
-  // The draft model is opened first, so that the model's KV pages get what it leaves of the memory.
-  auto drafts = open_drafts(path, chosen, wanted);
-  if (!drafts) return std::unexpected(about("draft_model", std::move(drafts).error()));
-  std::vector<std::unique_ptr<Executor>> executors;
-  for (ExecutorOptions& one : wanted) {
-    if (!drafts->empty()) {
-      one.gives_features = drafts->front()->info().reads.width > 0;
-      one.feature_layers = drafts->front()->config().target_layers;
+  ZRT_TRY(auto planned, plan_drafts(path, chosen, wanted));
+  // The draft model is opened first, so that the model's KV pages get what it leaves of the memory. One that reads these
+  // pages is opened behind its model.
+  for (Draft& draft : planned)
+    if (!draft.plan.reads_model_pages) ZRT_CHECK_OK(open_draft(draft));
+  std::vector<std::unique_ptr<Executor>> executors, drafts;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!planned.empty()) {
+      wanted[i].gives_features = planned[i].plan.reads_features();
+      wanted[i].feature_layers = planned[i].plan.feature_layers;
     }
-    ZRT_TRY(auto executor, open_executor(path, one));
+    ZRT_TRY(auto executor, open_executor(path, wanted[i]));
     executors.push_back(std::move(executor));
+  }
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    if (planned[i].executor == nullptr) {
+      planned[i].plan.options.model = executors[i].get();
+      planned[i].plan.options.tier = executors[i]->info().tier;
+      ZRT_CHECK_OK(open_draft(planned[i]));
+    }
+    drafts.push_back(std::move(planned[i].executor));
   }
   const ExecutorInfo& info = executors.front()->info();
   if (wanted.front().arithmetic != info.arithmetic)
     log().info("arithmetic {} was asked for; tier {} has only {} kernels here, which fast allows",
                to_string(wanted.front().arithmetic), info.tier, to_string(info.arithmetic));
-  return make(std::move(executors), options, std::move(*drafts));
+  return make(std::move(executors), options, std::move(drafts));
 }
 
 Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>> executors,

@@ -132,9 +132,24 @@ class CallbackSink final : public Sink {
   std::shared_ptr<Callbacks> shared_;
 };
 
+// For systems without threads: the caller of EngineCore::pump() calls the callback.
+class DirectSink final : public Sink {
+ public:
+  explicit DirectSink(std::function<void(const StreamEvent&)> callback) : callback_(std::move(callback)) {}
+  SinkResult push(const StreamEvent& event) override {
+    callback_(event);
+    return SinkResult::kTaken;
+  }
+  void end(std::uint32_t) override {}
+
+ private:
+  const std::function<void(const StreamEvent&)> callback_;
+};
+
 }  // namespace
 
 std::shared_ptr<Sink> make_callback_sink(std::function<void(const StreamEvent&)> callback, std::size_t capacity) {
+  if constexpr (!kHasThreads) return std::make_shared<DirectSink>(std::move(callback));
   auto shared = std::make_shared<Callbacks>();
   shared->callback = std::move(callback);
   shared->capacity = capacity == 0 ? 1 : capacity;

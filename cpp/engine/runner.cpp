@@ -292,7 +292,9 @@ void ModelRunner::propose_guesses(StepListener& listener) {
 }
 
 void ModelRunner::propose_model_guesses(StepListener& listener) {
-  busy_us_ += draft_->guess(wanted_, scheduler_.row_price().us(n_decoding()));
+  const sched::SlotTable& slots = scheduler_.slots();
+  busy_us_ += draft_->guess(wanted_, scheduler_.row_price().us(n_decoding()),
+                            {slots.page_ids(), slots.width(), slots.page_counts()});
   for (const DraftModel::Wanted& wanted : wanted_) {
     if (wanted.guess.empty()) continue;
     const sched::Request& request = *scheduler_.in_slot(wanted.slot);

@@ -36,8 +36,8 @@ struct TagPart {
   std::unexpected<Error> refuse(std::string_view what) const {
     return fail(kFault, "[structural_tag] {}: {}", name(), what);
   }
-  // Returns an error of the grammar that this part led to. Adds the part's position unless the error already names a
-  // field.
+  // Returns `error`, an error that building the grammar of this part gave. Adds the part's position to the message,
+  // unless the error already names a field.
   std::unexpected<Error> pass(Error error) const {
     if (error.field.empty()) error.message = fmt::format("[structural_tag] {}: {}", name(), error.message);
     return std::unexpected(about(kFault.field, std::move(error)));

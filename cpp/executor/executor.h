@@ -23,6 +23,9 @@
 
 namespace zinc_rt {
 
+class Executor;
+class RingExecutor;
+
 // Which part of a model file an executor runs.
 enum class ModelPart {
   kModel,
@@ -53,6 +56,9 @@ struct ExecutorOptions {
   std::vector<std::uint32_t> feature_layers;  // of which features are given (arch::GraphOptions)
   // A file that lends its embeddings and output matrix to a draft block whose file has none; empty: none.
   std::string lender;
+  // The executor of the model for which a draft block guesses, if the block reads its KV pages. Steps then have the page
+  // tables of the model, and run when no step of the model does. It must outlive the block's executor. Null: none.
+  Executor* model = nullptr;
   Activations activations = Activations::kInt8;
   Arithmetic arithmetic = Arithmetic::kExact;
   std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
@@ -106,6 +112,7 @@ struct ExecutorInfo {
   std::uint32_t state_guesses = 0;
   std::uint32_t feature_dim = 0;  // width of a token's features, which steps pass to on_features; 0: there are none
   FeatureInput reads = {};
+  bool reads_model_pages = false;  // it has no KV pages, and reads those of ExecutorOptions::model
   // The text lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i.
   // Texts longer than the last limit use the variant after it. Empty: all texts use one variant.
   std::vector<std::uint32_t> rope_limits;
@@ -122,6 +129,8 @@ class Executor {
   virtual const ModelConfig& config() const = 0;
   virtual const Weights& weights() const = 0;
   virtual const MemoryPlan& plan() const = 0;
+  // Returns what runs the steps on a ring, whose KV pages a draft block can read; null if nothing does.
+  virtual RingExecutor* ring_executor() { return nullptr; }
   virtual std::uint64_t allocated_bytes() const = 0;  // memory that the tier holds; equals plan().allocated_bytes()
 
   // A step takes two calls. begin() checks the input and starts what the device can run without the caller. finish()

@@ -62,6 +62,7 @@ class RecordingExecutor final : public Executor {
   const ModelConfig& config() const override { return inner_->config(); }
   const Weights& weights() const override { return inner_->weights(); }
   const MemoryPlan& plan() const override { return inner_->plan(); }
+  RingExecutor* ring_executor() override { return inner_->ring_executor(); }
   std::uint64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
   Status begin(const StepInput& input) override;
   Status finish(StepOutput& output) override;

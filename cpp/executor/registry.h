@@ -34,10 +34,13 @@ struct TierChoice {
 // Returns the backends of this build: kOwnBackend, then peers, including those that were left out of the build.
 std::vector<std::string> backend_names();
 
-// Picks the tier. "auto" takes the available tier with the highest priority, but no peer's; with a peer's `backend` it
-// takes that peer's tier. If `wanted` is a name, takes that tier or fails, never another tier: if the tier cannot run
-// or does not belong to `backend`, the error says what to do. Errors: kUnavailable; kInvalidArgument for an unknown
-// name.
+// Picks the tier. `wanted` is "auto" or the name of a tier. `backend` is empty or the name of a backend; a peer is a
+// backend other than kOwnBackend (kind.h).
+// - "auto" takes the available tier with the highest priority. It takes a peer's tier only if `backend` is that peer.
+// - A name takes that tier or fails. No other tier is taken instead. If the tier cannot run or does not belong to
+//   `backend`, the error says what to do.
+// Errors: kUnavailable if no tier, or not the wanted tier, can run; kInvalidArgument for an unknown name or for a tier
+// that does not belong to `backend`.
 Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend = {});
 
 // Returns a line of advice for users whose GPU `auto` did not take: how to use the GPU with a peer backend, or how to

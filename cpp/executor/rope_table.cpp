@@ -7,7 +7,8 @@ namespace zinc_rt {
 void fill_rope_table(const arch::RopeTable& table, std::uint32_t n_positions, std::span<float> out) {
   float* at = out.data();
   for (const auto& variant : table.variants)
-    for (std::size_t p = 0; p < n_positions; ++p) {
+    for (std::size_t row = 0; row < n_positions; ++row) {
+      const std::size_t p = row + table.first_position;
       double factor = variant.magnitude;
       if (variant.temperature_scale != 0)
         factor *= 1 + variant.temperature_scale * std::log(1.0 + static_cast<double>(p / variant.temperature_length));

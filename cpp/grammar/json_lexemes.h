@@ -52,8 +52,9 @@ struct JsonLexemes {
   Regex any_text(const std::vector<std::string_view>& given);
   // Returns the text of a value that is not a text, list or object, as constant() writes it.
   std::string scalar_text(const Json& value) const;
-  // Returns a regex for one given value: strings in all spellings, whole numbers without a fraction, white space
-  // between tokens wherever it is allowed. REQUIRES: the quote is a text.
+  // Returns a regex for one given value. It matches strings in all spellings of the notation. It matches whole numbers
+  // only without a fraction. It allows white space between all tokens. REQUIRES: notation.quote_token is not set, so a
+  // text and not a token opens and closes strings.
   Regex constant(const Json& value);
 };
 

@@ -1,8 +1,8 @@
 // Lexer is a deterministic automaton over bytes that recognizes all lexemes of a grammar at once. A state of the lexer
 // is created when a text first reaches it.
 //
-// A state is a set of pairs (lexeme, regex of the rest of the lexeme). The parse starts with the state of the lexemes
-// that may come next.
+// A state is a set of pairs of a lexeme and a regex. The regex describes the rest of that lexeme. The parse reads the
+// next lexeme from the state that start() returns. That state has one pair for each lexeme that may come next.
 // Thread rule: one thread at a time, with MatcherCache's lock held.
 #pragma once
 

@@ -144,8 +144,8 @@ class SchemaCompiler {
   bool is_listed(const Json& value, const Json& list, bool is_enum);
   // Returns whether two claims have no text and no scalar in common.
   Result<bool> have_disjoint_scalars(Kinds& a, Kinds& b);
-  // Return what a claim allows, and the members of its objects. The results are cached, because oneOf compares each
-  // branch with every other branch.
+  // kinds_of() returns the values that a claim allows. kept_members_of() returns the members of the objects that it
+  // allows. Both cache their results, because the check of a oneOf compares each branch with every other branch.
   Result<Kinds*> kinds_of(const Claim& claim);
   Result<const Members*> kept_members_of(const Claim& claim);
 

@@ -22,8 +22,9 @@ Result<MarkedText> to_repr(Runtime& rt, const Value& value);
 // Applies `map` to a whole text, for a map that may change the number of bytes of a character. If no character changes
 // its size, each byte keeps its mark. Otherwise, if any part of the text is marked, the whole result is marked.
 MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view));
-// Applies `map` to a text, for a map that converts each character independently of its neighbours. So the marks of the
-// result are exact.
+// Applies `map` to a text of which some bytes are marked (base/marked_text.h). REQUIRES: `map` converts each character
+// independently of its neighbours. So `map` is applied to each marked or unmarked part separately. A character of the
+// result is marked exactly if the character that it comes from is marked.
 MarkedText map_runs(MarkedView text, std::string (*map)(std::string_view));
 std::string float_repr(double d);
 std::string repr_of(std::string_view text);  // returns the repr of a str

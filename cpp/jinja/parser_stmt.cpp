@@ -102,8 +102,8 @@ Result<StmtPtr> Parser::parse_for() {
   if (take().text == "else") {
     loop->has_else = true;
     int outer = loops_;
-    // A recursive loop is a function, and a break cannot leave a function, so the loops around it do not count in its
-    // body.
+    // A recursive loop is a function, and its else block is a part of this function. A break cannot leave a function.
+    // So a break in the else block cannot end a loop around this loop, and the loops around it do not count here.
     if (loop->recursive) loops_ = 0;
     auto otherwise = parse_block_body({"endfor"}, true);
     loops_ = outer;

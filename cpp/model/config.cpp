@@ -120,6 +120,8 @@ constexpr LayerRow kFfnDims{&ModelConfig::ffn_dim_per_layer, ".feed_forward_leng
 // Families with recurrent layers, by what tells in their files which layers these are.
 constexpr std::string_view kRecurrentByHeads[] = {"lfm2", "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe"};
 constexpr std::string_view kRecurrentByInterval[] = {"qwen35", "qwen35moe", "qwen3next"};
+// Draft models without a KV cache. All their layers count as blocks for multi-token prediction.
+constexpr std::string_view kReadsTargetCache[] = {"gemma4-assistant"};
 
 class ConfigReader {
  public:
@@ -234,6 +236,7 @@ class ConfigReader {
   }
 
   Status derive_layers() {
+    if (std::ranges::count(kReadsTargetCache, config_.architecture) > 0) return derive_reading_layers();
     if (config_.n_mtp_layers >= config_.n_layers)
       return out_of_range<std::uint32_t>(".nextn_predict_layers", 0, config_.n_layers - 1, config_.n_mtp_layers);
     n_blocks_ = config_.n_layers;
@@ -241,6 +244,16 @@ class ConfigReader {
     if (config_.n_shared_kv_layers >= config_.n_layers)
       return out_of_range<std::uint32_t>(".attention.shared_kv_layers", 0, config_.n_layers - 1,
                                          config_.n_shared_kv_layers);
+    return read_flags(config_.is_sliding, ".attention.sliding_window_pattern");
+  }
+
+  Status derive_reading_layers() {
+    for (const auto& [key, n] : {std::pair{".nextn_predict_layers", config_.n_mtp_layers},
+                                 std::pair{".attention.shared_kv_layers", config_.n_shared_kv_layers}})
+      if (n != config_.n_layers) return out_of_range<std::uint32_t>(key, config_.n_layers, config_.n_layers, n);
+    n_blocks_ = config_.n_layers;
+    config_.n_mtp_layers = 0;
+    config_.reads_target_cache = true;
     return read_flags(config_.is_sliding, ".attention.sliding_window_pattern");
   }
 
@@ -378,6 +391,8 @@ class ConfigReader {
 
   // Sets which layers of its model a draft model reads.
   Status derive_target() {
+    if (config_.reads_target_cache)
+      return read_count({&ModelConfig::target_dim, ".embedding_length_out", 1, kMaxDim, kNeeded});
     if (config_.target_dim == 0 && config_.architecture == "eagle3")
       return fail(StatusCode::kNotFound, "[config] {}: needed (integer), not there", at(".target_hidden_size"));
     if (config_.target_dim == 0) return {};

@@ -109,7 +109,9 @@ struct ModelConfig {
   // These layers, in ascending order; that model's n_layers stands for the output of its last layer. Empty for all other
   // models.
   std::vector<std::uint32_t> target_layers;
-  std::uint32_t target_dim = 0;       // the model_dim of that model
+  std::uint32_t target_dim = 0;  // the model_dim of that model
+  // Whether the file is a draft model that has no KV cache and reads that of its model (arch/gemma4_assistant.cpp).
+  bool reads_target_cache = false;
   bool norm_before_fc = false;        // whether its features are normed before the first matrix
   bool norm_before_residual = false;  // whether the block's residual stream begins with normed features
   bool norm_output = false;           // whether the block's own features are those behind its final norm

@@ -117,9 +117,11 @@ constexpr std::string_view kDenseLayers[] = {"glm4moe", "ernie4_5-moe", "deepsee
 constexpr std::string_view kLatent[] = {"deepseek2", "mistral4"};
 constexpr std::string_view kLogMultiplier[] = {"mistral3", "deepseek2", "mistral4"};
 constexpr std::string_view kTemperature[] = {"mistral3", "mistral4"};
-constexpr std::string_view kWindows[] = {"gemma3", "gemma4", "olmo2", "exaone4", "cohere2", "muse-glimmer"};
-constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4"};
-constexpr std::string_view kGemma4[] = {"gemma4"};
+constexpr std::string_view kWindows[] = {"gemma3",  "gemma4",  "gemma4-assistant", "olmo2",
+                                         "exaone4", "cohere2", "muse-glimmer"};
+constexpr std::string_view kWindowBases[] = {"gemma3", "gemma4", "gemma4-assistant"};
+constexpr std::string_view kGemma4[] = {"gemma4", "gemma4-assistant"};
+constexpr std::string_view kCacheReaders[] = {"gemma4-assistant"};
 constexpr std::string_view kBert[] = {"bert"};
 constexpr std::string_view kFeatureReaders[] = {"eagle3"};
 constexpr std::string_view kGranite[] = {"granite", "granitehybrid"};
@@ -230,6 +232,7 @@ constexpr KeyRow kKeys[] = {
     by(kLatentExperts, ".moe_latent_size", without_experts_or<0>),
     by_none(".router_logit_softcapping", without_experts_or<0>),
 
+    by(kCacheReaders, ".embedding_length_out", equals<&ModelConfig::model_dim>),
     by(kFeatureReaders, ".target_layers", never),
     by(kFeatureReaders, ".extract_layers", never),
     by(kFeatureReaders, ".target_hidden_size", never),
@@ -323,7 +326,7 @@ std::optional<double> family_default(const ModelConfig& c, const gguf::Metadata&
         !metadata.contains("gemma3.rope.freq_base") && !metadata.contains("gemma3.rope.scaling.type"))
       return 8;
   }
-  if (c.architecture == "gemma4" && key == ".rope.freq_base") return 1e6;
+  if (c.architecture.starts_with("gemma4") && key == ".rope.freq_base") return 1e6;
   return std::nullopt;
 }
 

@@ -64,18 +64,17 @@ Weights::Source source_of(gguf::GgufFile opened) {
 
 Weights::Weights(gguf::GgufFile file) : Weights(source_of(std::move(file))) {}
 
-void Weights::borrow(std::shared_ptr<const Weights> lender, std::span<const std::string_view> names) {
+void Weights::borrow(std::shared_ptr<const Weights> lender, std::span<const Loan> loans) {
   lender_ = std::move(lender);
-  std::vector<const gguf::TensorInfo*> lent;
-  for (const std::string_view name : names) {
-    const auto info = std::ranges::find(lender_->infos_, name, &gguf::TensorInfo::name);
-    if (find(name) == nullptr && info != lender_->infos_.end()) lent.push_back(&*info);
-  }
+  std::vector<Loan> lent;
+  for (const Loan& loan : loans)
+    if (find(loan.as) == nullptr && lender_->find(loan.tensor) != nullptr) lent.push_back(loan);
   // The names move with infos_, so index_ is made anew.
   index_.clear();
-  for (const gguf::TensorInfo* info : lent) {
-    infos_.push_back(*info);
-    tensors_.push_back(*lender_->find(info->name));
+  for (const Loan& loan : lent) {
+    infos_.push_back(*std::ranges::find(lender_->infos_, loan.tensor, &gguf::TensorInfo::name));
+    infos_.back().name = loan.as;
+    tensors_.push_back(*lender_->find(loan.tensor));
   }
   for (std::size_t i = 0; i < infos_.size(); ++i) {
     tensors_[i].name = infos_[i].name;
@@ -112,7 +111,7 @@ void Weights::copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t
 
 void Weights::release(const Tensor& tensor) const {
   const auto i = index_.find(tensor.name);
-  if (i != index_.end() && i->second >= n_own_) return lender_->release(*lender_->find(tensor.name));
+  if (i != index_.end() && i->second >= n_own_) return lender_->release(tensor);
   if (is_mapped_) release_pages(tensor.data);
 }
 

@@ -35,6 +35,11 @@ struct Tensor {
   std::uint64_t computed_bytes() const { return n_rows() * row_bytes(dtype, dims[0]); }
 };
 
+// Loan names a tensor that a model lends to another, and how the other calls it.
+struct Loan {
+  std::string_view tensor, as;
+};
+
 class Weights {
  public:
   // The reader of a file format fills this and passes it to the constructor. Metadata has GGUF's keys, and tensors have
@@ -70,9 +75,9 @@ class Weights {
   // are not `dims`. Trailing dimensions of 1 may be omitted.
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
-  // Adds those of the named tensors that this model lacks and `lender` has, and keeps `lender` alive. For draft models
-  // that share matrices with their model.
-  void borrow(std::shared_ptr<const Weights> lender, std::span<const std::string_view> names);
+  // Adds those tensors that this model lacks and `lender` has, and keeps `lender` alive. For draft models that share
+  // matrices with their model.
+  void borrow(std::shared_ptr<const Weights> lender, std::span<const Loan> loans);
 
   // Makes executors compute with fixed16 (model/fixed16.h): sets the dtype of each tensor for which fits_fixed16() is
   // true. `data` is not converted, so read these tensors with copy_rows().

@@ -16,6 +16,9 @@ extern const std::span<const LeftOutTier> kLeftOutTiers;
 Result<Buffer> Ring::import_host(std::span<const std::byte>) {
   return fail(StatusCode::kUnavailable, "[ring] this tier computes in memory of its own; allocate and copy instead");
 }
+Result<Buffer> Ring::import_bo(Ring&, const Buffer&) {
+  return fail(StatusCode::kUnavailable, "[ring] a model's memory cannot be read by another one on this tier");
+}
 Status Ring::use_operand_sets(const Buffer&, std::uint64_t) {
   return fail(StatusCode::kUnavailable, "[ring] this tier reads operands from one set");
 }

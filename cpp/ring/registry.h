@@ -14,8 +14,9 @@ std::span<const Tier* const> tiers();
 // Returns the tiers that this build left out although their folder exists, with the reasons.
 std::span<const LeftOutTier> left_out_tiers();
 
-// Returns the tier of that name. executor/registry.h chooses among the tiers of all executors. Errors: kUnavailable if
-// the tier cannot run here, with the fix; kInvalidArgument if this build has no such tier.
+// Returns the tier (the hardware back end) with this name. Only tiers that have a ring are searched;
+// executor/registry.h chooses among the tiers of all executors. Errors: kUnavailable if the tier cannot run on this
+// machine, with what to do about it; kInvalidArgument if this build has no such tier.
 Result<const Tier*> find_tier(std::string_view name);
 
 }  // namespace zinc_rt::ring

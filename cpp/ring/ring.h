@@ -81,6 +81,11 @@ class Ring {
   // copy. The memory must outlive the object. Errors: kUnavailable on tiers with device memory; the caller then
   // allocates and copies.
   virtual Result<Buffer> import_host(std::span<const std::byte> memory);
+  // Optional. Makes a read-only buffer object of the memory of `buffer`, an object of `owner`, which is another ring of the
+  // same tier on the same device. The owner's object must outlive this one. The rings do not wait for each other: the
+  // caller waits for the fence of what wrote the memory before it submits what reads it. Errors: kUnavailable on tiers
+  // that cannot do that.
+  virtual Result<Buffer> import_bo(Ring& owner, const Buffer& buffer);
 
   // Returns whether this tier's kernels prefer their own layout of weights. upload() writes that layout; import_host()
   // keeps weights as they are.

@@ -147,6 +147,14 @@ void BatchPlanner::add_scores(std::span<Request* const> by_slot, StepPlan& plan)
   }
 }
 
+// Returns how long a step may become by the work of class `qos`, if the most urgent class in the step is `urgent`, a more
+// urgent one, and the step takes urgent_us without that work.
+double BatchPlanner::budget_beside(Qos urgent, Qos qos, double urgent_us) const {
+  const double budget = kStretch[index(urgent)] * urgent_us;
+  if (index(qos) != index(urgent) + 1) return budget;
+  return std::max(budget, qos == Qos::kStandard ? kStandardBesideInteractiveUs : prompt_budget(urgent, 0, 0));
+}
+
 double BatchPlanner::prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const {
   const double budgets[kQosCount] = {kInteractiveUs, kOfGap * static_cast<double>(options_.standard_gap), kBatchUs};
   const double n = n_decode;
@@ -186,11 +194,11 @@ std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPl
   const std::uint32_t cap = decoding == Qos::kBatch ? options_.chunk_cap : std::max(kFirstChunk, prompt_cap_);
   const std::uint32_t room = cap - std::min(cap, n_prompt);
   if (!cost_.is_known()) return qos <= planned ? room : std::min(room, kFirstChunk);
-  double budget = kStretch[index(planned)] * cost_.step_us(urgent);
-  if (index(qos) == index(planned) + 1)
-    budget = std::max(budget, qos == Qos::kStandard ? kStandardBesideInteractiveUs : prompt_budget(planned, 0, 0));
+  double budget = 0;
   std::uint32_t least = 1;  // so that every prompt makes progress
-  if (qos <= planned) {
+  if (qos > planned) {
+    budget = budget_beside(planned, qos, cost_.step_us(urgent));
+  } else {
     budget = prompt_budget(decoding, plan.n_decode, plan.n_decode == 0 ? 0 : cost_.step_us(decodes));
     if (decoding == Qos::kBatch) least = kLeastChunk;
   }

@@ -63,6 +63,8 @@ class BatchPlanner {
     bool is_heavy = false, has_row = false;
   };
   double prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const;
+  double budget_beside(Qos urgent, Qos qos, double urgent_us) const;
+  std::uint32_t drafts_within(double us, std::uint32_t n_rows, std::uint32_t n_most, double row_us) const;
   std::uint32_t prompt_tokens_allowed(const Request& request, const StepPlan& plan) const;
   std::uint32_t part_end(const Request& request, std::uint32_t n) const;
 

@@ -7,8 +7,9 @@
 
 namespace zinc_rt::sched {
 
-// Returns whether a is preempted before b: by lower class, then by the higher standing of its tenant, then by later
-// admission.
+// Returns whether a is preempted before b. A request of a less urgent class is preempted first. Within a class, it is a
+// request of the tenant with the higher standing, because the tenant with the lower standing goes first
+// (TenantBook::standing). Otherwise it is the request that was admitted later.
 bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
   if (a.params.qos != b.params.qos) return a.params.qos > b.params.qos;
   if (a.params.tenant != b.params.tenant) {

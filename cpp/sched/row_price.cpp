@@ -42,6 +42,12 @@ void RowPrice::observe(std::uint32_t rows, double us) {
   is_known_ = true;
 }
 
+std::uint32_t RowPrice::most_seen() const {
+  for (std::size_t i = kClasses; i-- > 0;)
+    if (classes_[i].n > 0) return static_cast<std::uint32_t>(classes_[i].rows);
+  return 0;
+}
+
 double RowPrice::us(std::uint32_t rows) const {
   const Class *below = nullptr, *above = nullptr;  // the nearest known classes, by their mean numbers of rows
   for (std::size_t i = class_of(rows) + 1; i-- > 0 && below == nullptr;)

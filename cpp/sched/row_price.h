@@ -20,6 +20,8 @@ class RowPrice {
   // Returns the expected time in us of a step with this number of rows. Between two observed numbers it interpolates.
   // Beyond the largest observed number each row adds a little, so that larger steps are tried.
   double us(std::uint32_t rows) const;
+  // Returns the largest number of rows whose price was observed; 0 if none was.
+  std::uint32_t most_seen() const;
 
  private:
   static constexpr std::size_t kExact = 16, kClasses = 64;

@@ -18,10 +18,11 @@
 namespace zinc_rt::sched {
 namespace {
 
-// A turn lasts this many times as long as computing the part of the text that was not in the prefix cache when the turn
-// began.
+// A turn lasts this many times as long as it takes to compute the missing part of the request's text. The missing part
+// is the part that was not in the prefix cache when the turn began.
 constexpr double kWorthwhile = 4;
-// A turn is vain if no token was picked in it; at most this many consecutive vain turns double the next turn.
+// A turn is vain if no token was picked in it. Each vain turn in a row doubles the request's next turn once more. There
+// are at most this many doublings.
 constexpr std::uint32_t kMostVainTurns = 8;
 
 }  // namespace
@@ -54,8 +55,9 @@ bool Scheduler::may_yield(const Request& r, const Request& candidate, const Shar
          shares.has_too_much(tenant, level);
 }
 
-// A tenant may have too many slots on this replica although it has no more than its share over all replicas. The tenant
-// must then yield a slot on this replica too. So nobody waits longer than if this replica were the only one.
+// Returns whether `r` may yield its slot to the candidate. Its tenant must have more than its share over all replicas,
+// or more than its share of this replica's slots alone. The second case counts even if the tenant has no more than its
+// share over all replicas. So nobody waits longer than if this replica were the only one.
 bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now) const {
   return may_yield(r, candidate, shares_everywhere(), now) || (all_shares_ && may_yield(r, candidate, shares_, now));
 }

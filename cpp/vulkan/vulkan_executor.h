@@ -13,8 +13,8 @@ namespace zinc_rt::vulkan {
 class VulkanExecutor final : public Executor {
  public:
   static Result<std::unique_ptr<Executor>> open(const std::string& path, const ExecutorOptions& options);
-  // Opens a model on an open device, whose form of fma is set. No other model may be in use on the device. Memory of an
-  // earlier model on the device is freed first.
+  // Opens a model on an open device. First frees the memory of an earlier model on the device. REQUIRES: Device::use()
+  // has set how the device's kernels compute a fused multiply-add (Fma), and no other model is in use on the device.
   static Result<std::unique_ptr<Executor>> open_on(std::shared_ptr<Device> device, const std::string& path,
                                                    const ExecutorOptions& options);
   VulkanExecutor(const VulkanExecutor&) = delete;

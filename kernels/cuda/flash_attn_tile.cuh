@@ -1,13 +1,14 @@
-// Tile computes attention for a tile: neighbouring tokens of a slot, in one aligned block of positions. The tile's rows
-// are its tokens times the query heads of a kv head: row r is token r / group and head r % group. There are at most 64
-// rows (32 if heads are wider than 128 values).
-// - scores: K of a chunk is in shared memory, ordered by the 16 lanes of the order of sums (docs/arithmetic.md, rule
-//   4). Each thread is one of these lanes, as GPU lane % 16. It multiplies 64 values of q, in registers, by 8 positions
-//   at a time
-// - values: a thread computes kRows / 8 rows by kSteps values of the head, and adds up V over the positions in order
+// Tile computes attention for one tile. A tile is neighbouring tokens of one slot, whose positions are in one aligned
+// block of positions. It has a row for each token and each query head of a kv head: row r is token r / group and head
+// r % group. There are at most 64 rows (32 if heads are wider than 128 values).
+// - scores: K of a chunk of positions is in shared memory. The products of q and K are added up in 16 lanes: lane l
+//   adds those of the head's values i with i % 16 == l (docs/arithmetic.md, rule 4). A thread computes lane threadIdx.x
+//   % 16. K is stored so that the values of one lane are adjacent. A thread has up to 64 values of q in registers. It
+//   multiplies them by K of 8 positions at a time
+// - values: a thread computes kRows / 8 rows by kSteps values of the head. It adds up V over the positions in order
 // Rows of K and V have room for 16 * kSteps values. If heads are narrower, q and K are padded with zeros, which change
-// no sum. The results of chunks are merged one after another (flash_attn_tile.cu), or each chunk leaves a record for
-// flash_attn_merge (flash_attn_runs.cu).
+// no sum. flash_attn_tile.cu merges the results of chunks one after another. In flash_attn_runs.cu each chunk leaves a
+// record, and flash_attn_merge merges the records.
 #pragma once
 
 #include "kernels/cuda/attention.cuh"

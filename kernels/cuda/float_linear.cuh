@@ -1,10 +1,11 @@
-// Float rows of x times a float matrix, or times any matrix whose weights are converted to float one by one, in the
-// order of docs/arithmetic.md, rule 4. This is the simple kernel (linear_widened), for shapes that float_few.cuh and
-// float_columns.cuh do not support.
-// - workgroup: kFloatRows rows of W by kFloatColumns rows of x
-// - half warp: takes groups of 256 values of k in turn. Its 16 GPU lanes are the 16 lanes of the order of sums. The sum
-//   v of each group goes to shared memory
-// - thread: adds up the group sums v of one row and column in order
+// Multiplies float rows of x by a float matrix, or by any matrix whose weights are converted to float one by one. This
+// is the simple kernel (linear_widened), for shapes that float_few.cuh and float_columns.cuh do not support. The order
+// of sums is that of docs/arithmetic.md, rule 4: each group of 256 values of k has 16 partial sums, called lanes, which
+// are folded to the group's sum v.
+// - A workgroup multiplies kFloatRows rows of W by kFloatColumns rows of x.
+// - Each half warp takes groups in turn. Each of its 16 threads computes one of the 16 partial sums. The half warp
+//   writes the sum v of each group to shared memory.
+// - Each thread then adds up the sums v of one row of W and one row of x, in the order of the groups.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"

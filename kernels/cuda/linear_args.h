@@ -57,8 +57,8 @@ struct LinearArgs {
   Address<const void> x;
   Address<const StepHeader> step;
   Address<float> residual;  // if not null, the product is also added to this: residual += y
-  // Not 0: the launch before this one is a product with the same inputs, which let this one start only after its own
-  // wait for them. So this launch need not wait before it reads its inputs.
+  // Not 0: the launch before this one is a product with the same inputs. That product let this launch start only after
+  // it had waited for the inputs. So this launch need not wait before it reads them.
   uint32_t is_beside;
   // The following members are used with experts. x_rows is the number of rows of x per token: 1 (all choices of a token
   // share a row) or `choices`. ids: the chosen expert of each choice.

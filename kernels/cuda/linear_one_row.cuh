@@ -339,7 +339,9 @@ struct OneColumn {
               last = static_cast<int>(__byte_perm(sums.x, sums.y, 0x7632));
     return __dp2a_hi(last, n, __dp2a_hi(first, n, 0));
   }
-  // Returns the number, in the order (tile, row), of the first row whose result this lane computes.
+  // Four lanes, those with the same lane / 4, share 2 * kT rows of W: the rows lane / 4 and lane / 4 + 8 of each tile.
+  // These rows are numbered in the order (tile, row). Returns the number of the row whose result this lane computes. If
+  // kT is 1, two lanes compute the same row.
   __device__ __forceinline__ uint32_t own_number() const { return lane % 4 * kT / 2; }
 };
 

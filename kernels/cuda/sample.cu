@@ -200,8 +200,8 @@ __device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t
   __syncthreads();
 }
 
-// Returns a key whose ascending order is the order of candidates by logit. Both zeros have the same key, and NaN comes
-// last.
+// Returns the key by which candidates are sorted in ascending order: the larger a logit, the smaller its key. +0 and -0
+// have the same key. NaN has the largest key, so it comes last.
 __device__ __forceinline__ uint32_t sort_key(float logit) {
   const uint32_t bits = __float_as_uint(logit + 0.0f);
   return logit == logit ? ~((bits >> 31) != 0 ? ~bits : bits | 0x80000000u) : 0xFFFFFFFFu;

@@ -147,7 +147,8 @@ extern "C" __global__ void __launch_bounds__(32 * kMostScanWarps) ssm_scan(const
   const uint32_t n_tokens = end_of_run(slots, first, n) - first, at_save = run.save_at - 1 - (pos - run.n_replayed);
   const Parts parts{at_save < run.n_replayed ? at_save + 1 : 0, run.n_replayed,
                     run.n_replayed + min(run.n_certain, n_tokens), run.n_replayed + n_tokens};
-  // Rows of `saved` begin with a row of x, so both are read alike: from a row, with another row `pitch` behind it.
+  // A row of `saved` begins with a row of x. So load() reads rows of `saved` and rows of x in the same way. Only the
+  // pitch differs, which is the number of floats from one row to the next.
   const auto saved = [&](uint32_t half, uint32_t i) {
     return args.buffer<float>(binding::SsmScan::saved) +
            ((static_cast<uint64_t>(slot) * 2 + half) * args.symbols[symbol::SsmScan::k] + i) * (columns + c.n_heads);

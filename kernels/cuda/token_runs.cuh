@@ -174,8 +174,8 @@ struct RunChunks : TokenChunks {
   }
 };
 
-// Returns the head of q that belongs to a column of a run, numbered through all tokens of the step. group: query heads
-// per kv head.
+// Returns the index of the query head that belongs to a column of a run. The index counts the query heads of all tokens
+// of the step: token * n_heads + head. group: query heads per kv head.
 __device__ __forceinline__ uint32_t head_of_column(const push::FlashAttn& c, const Run& run, uint32_t kv_head,
                                                    uint32_t group, uint32_t column) {
   return (run.first + column / group) * c.n_heads + kv_head * group + column % group;

@@ -263,8 +263,9 @@ __device__ __forceinline__ void operand(const Step& s, uint32_t (&a)[4]) {
   }
 }
 
-// The scales of one row of a group of a 256-value format: sub-scales (sc) and minimums (m) as bytes in order, 4 per
-// word, and the two factors of the block.
+// KScales holds the scales of one block of a format with blocks of 256 values. A block is the part of one row of W that
+// is in one group. sc: the block's sub-scales. m: its minimums. Both are bytes in order, 4 per word. d and dmin: the
+// block's two factors.
 struct KScales {
   uint32_t sc[4], m[4];
   float d, dmin;

@@ -157,8 +157,9 @@ ZRT_DEVICE float of_lane(float value) {
   if constexpr (kLanes == 4) return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp(bits, kLane * 0x55, 15, 15, true));
   return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp8((unsigned)bits, kLane * 0x249249));  // three bits per lane
 }
-// Adds the values of the next groups to acc: that of lane kLane first, then of the lanes after it. n: how many groups
-// are left, counted from that of lane 0.
+// Each of the kLanes lanes of a row has the value of one group; the groups are consecutive. Adds the values of lane
+// kLane and of the lanes after it to acc, in the order of the lanes. n: how many groups of the row are left, counted
+// from the group of lane 0. Lanes that have no group of their own (from lane n on) are skipped.
 template <uint32_t kLanes, uint32_t kColumns, uint32_t kLane = 0>
 ZRT_DEVICE void add_groups(const GroupValue (&value)[kColumns], uint32_t n, float (&acc)[kColumns]) {
   if (kLane >= n) return;

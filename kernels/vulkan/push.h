@@ -25,7 +25,8 @@ const u32 kAttendMatrixWidth = 256, kAttendMatrixHeads = 8;
 #define ZRT_ATTEND_MATRIX_WORDS(rows, step, q_words) (1280 + 32 * (step) + (rows) * (2 * (q_words) + 144))
 const u32 kMostHeadDim = 512;  // the most values of a head
 const u32 kTile = 8;           // linear_tiled.comp: rows of x per invocation
-// linear_row.glsl: the most invocations, rows of w per workgroup, and the most rows of x per workgroup.
+// linear_row.glsl, per workgroup: the maximum number of invocations, the number of rows of w, and the maximum number of
+// rows of x.
 const u32 kRowWidth = 128, kRowRows = 4, kRowTokens = 16;
 const u32 kLinearWidth = 128;  // linear.glsl: invocations
 const u32 kLinearRows = 2;     // linear.glsl: rows of w per subgroup

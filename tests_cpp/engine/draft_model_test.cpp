@@ -10,7 +10,8 @@ namespace zinc_rt {
 namespace {
 
 constexpr const char* kModel = "llama_spm-f32";
-constexpr const char* kOther = "mistral-f32";  // the same vocabulary, other weights
+// The same vocabulary, other weights.
+const char* const kOther = has_shared_fixtures() ? "mistral-f32" : "tiny_smollm3-f16";
 
 ExecutorOptions options_of(std::uint32_t slots, const char* kv_dtype = "f16") {
   auto options = small_options();
@@ -83,7 +84,9 @@ TEST_P(DraftSameness, OfEveryKindOfRequestAloneAndTogether) {
     gate.pass();
     return Status{};
   };
-  const auto engine = start_with_draft(c.model, {c.draft, options_of(3)}, options, {}, probe);
+  auto of_draft = options_of(3);
+  of_draft.run_ahead = true;
+  const auto engine = start_with_draft(c.model, {c.draft, of_draft}, options, {}, probe);
   const std::shared_ptr<void> opens_at_the_end(nullptr, [&](void*) { gate.open(); });
   std::vector<Request> requests = kinds_of_requests();
   std::vector<Completion> wanted;
@@ -144,7 +147,7 @@ TEST_P(DraftBlock, GuessesChangeNoAnswer) {
   EngineOptions off;
   off.speculate = "off";
   // i16 wants heads of 16 values or more.
-  for (const char* kv_dtype : {"f16", model == std::string_view(kWithBlock) ? "i16" : "f32"}) {
+  for (const char* kv_dtype : {"f16", model == std::string_view("tiny_smollm3-f16") ? "f32" : "i16"}) {
     SCOPED_TRACE(kv_dtype);
     const auto plain = start_engine(model, options_of(3, kv_dtype), off);
     auto [options, of_block] = options_with_block(3, kv_dtype, model, block);
@@ -178,7 +181,8 @@ TEST_P(DraftBlock, GuessesChangeNoAnswer) {
 INSTANTIATE_TEST_SUITE_P(Blocks, DraftBlock,
                          ::testing::Values(std::pair{kWithBlock, kWithBlock},
                                            std::pair{"tiny_smollm3-f16", "eagle3-shared"},
-                                           std::pair{"tiny_smollm3-f16", "eagle3-whole"}),
+                                           std::pair{"tiny_smollm3-f16", "eagle3-whole"},
+                                           std::pair{"tiny_gemma4-f16", "assistant-tiny_gemma4"}),
                          [](const auto& info) {
                            std::string name = info.param.second;
                            std::ranges::replace(name, '-', '_');
@@ -215,6 +219,31 @@ TEST(MtpBlock, ComputesItsOwnGuessesAgain) {
   EXPECT_GT(answer.timings.draft_tokens, 0u);
 }
 
+// An assistant computes a row for each guess and none for the text. All rows of a text have the position before its last
+// token's, and read the model's pages.
+TEST(Assistant, ComputesARowForEachGuess) {
+  constexpr const char* kAssistant = "assistant-tiny_gemma4";
+  constexpr const char* kOf = "tiny_gemma4-f16";
+  const auto [options, of_block] = options_with_block(2, "i16", kOf, kAssistant);
+  TestDraft draft{kAssistant, of_block};
+  std::vector<std::int32_t> positions;
+  draft.probe->before = [&](const StepInput& input, std::uint64_t) -> Status {
+    EXPECT_EQ(input.token_ids.size(), 1u);
+    EXPECT_EQ(input.page_tables.counts.size(), 2u);
+    positions.push_back(input.positions.front());
+    return {};
+  };
+  const auto engine = start_with_draft(kOf, draft, options);
+  Request request = token_request(prompt(20), 12);
+  request.speculate = "3";
+  const auto answer = answer_of(engine, request);
+  ASSERT_FALSE(positions.empty());
+  EXPECT_EQ(positions.front(), 19);  // behind the prompt and the first token of the answer
+  EXPECT_TRUE(std::ranges::is_sorted(positions));
+  EXPECT_EQ(positions.size(), engine.stat("draft_model_steps"));
+  EXPECT_GT(answer.timings.draft_tokens, 0u);
+}
+
 TEST(MtpBlock, OfAModelThatGivesNoFeaturesIsRefused) {
   const auto [options, of_block] = options_with_block(1, "f16");
   const auto error_of = [&] {
@@ -228,8 +257,18 @@ TEST(MtpBlock, OfAModelThatGivesNoFeaturesIsRefused) {
   EXPECT_THAT(error_of(), ::testing::HasSubstr("reads 48 features a token"));
 }
 
-TEST(DraftModel, ThatIsTheModelItselfIsAlwaysRight) {
-  const TestDraft draft{kModel, options_of(2)};
+// Without and with steps of the draft model that begin while the one before them runs.
+class DraftChain : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(RunAhead, DraftChain, ::testing::Bool());
+
+TEST_P(DraftChain, OfTheModelItselfIsAlwaysRight) {
+  TestDraft draft{kModel, options_of(2)};
+  draft.options.run_ahead = GetParam();
+  std::size_t n_unknown = 0;  // tokens that the host had not read when their step began
+  draft.probe->before = [&](const StepInput& input, std::uint64_t) -> Status {
+    n_unknown += static_cast<std::size_t>(std::ranges::count(input.token_ids, kLastPick));
+    return {};
+  };
   const auto engine = start_with_draft(kModel, draft, options_of(2));
   for (const std::uint32_t depth : {1u, 4u, 12u}) {
     Request request = token_request(prompt(20, depth), 60);
@@ -245,6 +284,7 @@ TEST(DraftModel, ThatIsTheModelItselfIsAlwaysRight) {
     EXPECT_LE(after["draft_model_steps"].get<int>() - before["draft_model_steps"].get<int>(), 60);
   }
   EXPECT_GT(draft.probe->n_steps, 0u);
+  EXPECT_EQ(n_unknown > 0, GetParam());
 }
 
 TEST(DraftModel, OfOtherWeightsIsOftenWrongAndTheAnswerTheSame) {
@@ -262,8 +302,9 @@ TEST(DraftModel, OfOtherWeightsIsOftenWrongAndTheAnswerTheSame) {
 }
 
 // Each slot's texts and what the draft model computed of them, step by step.
-TEST(DraftModel, AfterAWrongGuessOnlyItsTailIsComputedAgain) {
+TEST_P(DraftChain, AfterAWrongGuessComputesOnlyItsTailAgain) {
   TestDraft draft{kOther, options_of(1)};
+  draft.options.run_ahead = GetParam();
   std::vector<std::pair<std::int32_t, std::size_t>> seen;  // first position and number of tokens
   draft.probe->before = [&](const StepInput& input, std::uint64_t) {
     seen.emplace_back(input.positions[0], input.positions.size());
@@ -294,7 +335,8 @@ TEST(DraftModel, ALongPromptIsComputedInPartsWhileAnswersGoOn) {
   const auto answer = answer_of(engine, request);
   EXPECT_LE(most, 24u);
   EXPECT_GT(answer.timings.accepted_draft_tokens, 20u);
-  EXPECT_EQ(answer.timings.accepted_draft_tokens, answer.timings.draft_tokens);
+  // Some guesses come from the text, and those may be wrong.
+  EXPECT_GE(10 * answer.timings.accepted_draft_tokens, 9 * answer.timings.draft_tokens);
 }
 
 TEST(DraftModel, NothingIsKeptForAnotherRequest) {

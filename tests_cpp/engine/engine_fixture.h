@@ -40,6 +40,7 @@ class ProbeExecutor final : public Executor {
   const Weights& weights() const override { return inner_->weights(); }
   const MemoryPlan& plan() const override { return inner_->plan(); }
   std::uint64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
+  RingExecutor* ring_executor() override { return inner_->ring_executor(); }
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return inner_->rope_variant(n_tokens); }
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override { return inner_->hidden(input, layer); }
   Status begin(const StepInput& input) override {
@@ -152,9 +153,13 @@ struct TestDraft {
   std::shared_ptr<Probe> probe = std::make_shared<Probe>();
 };
 
-// Whether `draft` is a block that reads features of `model`: its own for multi-token prediction, or EAGLE-3's.
+// Whether `draft` reads the KV pages of its model.
+inline bool is_assistant(const std::string& draft) {
+  return draft.starts_with("assistant-");
+}
+// Whether `draft` is a block that reads features of `model`: its own for multi-token prediction, EAGLE-3's, an assistant.
 inline bool is_draft_block(const std::string& draft, const std::string& model) {
-  return draft.starts_with("eagle3-") || (draft == model && model.contains("_mtp"));
+  return is_assistant(draft) || draft.starts_with("eagle3-") || (draft == model && model.contains("_mtp"));
 }
 // Sets what Model::open() sets if is_draft_block().
 inline void use_draft_block(const std::string& draft, const std::string& model, ExecutorOptions& of_draft,
@@ -182,6 +187,7 @@ inline TestEngine start_engine(const std::string& model, ExecutorOptions executo
     executors.push_back(std::make_unique<ProbeExecutor>(opener(model, executor_options), probe));
     if (!draft) continue;
     draft->options.device = device;
+    draft->options.model = is_assistant(draft->model) ? executors.back().get() : nullptr;
     drafts.push_back(std::make_unique<ProbeExecutor>(opener(draft->model, draft->options), draft->probe));
   }
   auto made = Model::make(std::move(executors), options, std::move(drafts));

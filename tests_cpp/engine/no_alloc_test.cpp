@@ -36,7 +36,7 @@ void NoAllocation::decode_four(bool run_ahead, bool has_draft) {
   options.max_slots = 4;
   options.state_checkpoints = 8;
   options.run_ahead = run_ahead;
-  if (has_draft) options.max_context = 512;  // its guesses are right, so that answers take few steps
+  options.max_context = 512;
   {
     const auto engine = start_engine(GetParam(), options, {}, probe, open_on_ring, Drive::kThreads,
                                      has_draft ? std::optional(TestDraft{GetParam(), options}) : std::nullopt);

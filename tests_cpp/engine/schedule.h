@@ -246,11 +246,11 @@ class Schedule {
     const std::uint32_t full = options.max_context / 16;
     options.kv_pages = full + static_cast<std::uint32_t>(below(full * options.max_slots));
     options.kv_type = nullptr;
-    options.run_ahead = false;
+    options.run_ahead = below(2) == 0;
     if (ExecutorOptions unused; draft_is_block()) use_draft_block(family_.draft, family_.model, options, unused);
     TestDraft draft{family_.draft, options};
     // How many steps a draft model makes depends on prices, so a fault is early, or it would seldom be reached.
-    if (below(4) == 0)
+    if (below(3) == 0)
       draft.probe->before = [fault = 1 + below(6)](const StepInput&, std::uint64_t n) -> Status {
         if (n != fault) return {};
         return std::unexpected(Error{StatusCode::kInternal, "[test] a fault of the draft model was asked for", 0});
@@ -526,6 +526,7 @@ inline const FamilyCase kFamilies[] = {
     {"qwen35-f32", 128, 1, 80, "i16", 1, open_on_ring, 8, "qwen3-f16"},
     {"tiny_qwen35_mtp-f16", 128, 1, 80, "i16", 2, open_on_ring, 8, "tiny_qwen35_mtp-f16"},
     {"tiny_smollm3-f16", 128, 1, 80, "f16", 2, open_on_ring, 8, "eagle3-shared"},
+    {"tiny_gemma4-f16", 128, 1, 80, "i16", 2, open_on_ring, 8, "assistant-tiny_gemma4"},
     {"tiny_lfm2moe-f16", 128, 1, 80},
     {"tiny_nemotron_h_moe-f16", 128, 1, 80, "i16", 2},
 };

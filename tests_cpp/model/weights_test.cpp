@@ -28,19 +28,23 @@ TEST(Weights, BorrowWhatTheyLackAndKeepTheLenderAlive) {
   {
     auto lender = Weights::open(lent_path);
     ASSERT_TRUE(lender) << lender.error().message;
-    constexpr std::string_view kNames[] = {"a", "b", "c"};
-    opened->borrow(std::make_shared<const Weights>(std::move(*lender)), kNames);
+    constexpr Loan kLoans[] = {{"a", "a"}, {"b", "b"}, {"a", "lent.a"}, {"c", "c"}};
+    opened->borrow(std::make_shared<const Weights>(std::move(*lender)), kLoans);
   }
   const Weights weights = std::move(*opened);
-  ASSERT_EQ(weights.all().size(), 2U);
-  EXPECT_EQ(weights.infos().size(), 2U);
+  ASSERT_EQ(weights.all().size(), 3U);
+  EXPECT_EQ(weights.infos().size(), 3U);
   EXPECT_EQ(weights.find("a")->dims[0], 3U);  // its own
+  ASSERT_NE(weights.find("lent.a"), nullptr);
+  EXPECT_EQ(weights.find("lent.a")->dims[0], 5U);  // the lender's
+  EXPECT_EQ(weights.find("lent.a")->name, "lent.a");
   const Tensor* lent = weights.find("b");
   ASSERT_NE(lent, nullptr);
   EXPECT_EQ(lent->name, "b");
   EXPECT_EQ(lent->data.size(), 8U);
   const std::byte last = lent->data[7];
   weights.release(*lent);  // its pages come back from the lender's file
+  weights.release(*weights.find("lent.a"));
   EXPECT_EQ(lent->data[7], last);
   EXPECT_TRUE(weights.is_whole());
   EXPECT_EQ(weights.find("c"), nullptr);

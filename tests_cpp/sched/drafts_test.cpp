@@ -278,5 +278,38 @@ TEST_F(DraftsTest, DearRowsAreTriedSeldom) {
   EXPECT_LT(n_with, 15u);
 }
 
+// A step has a price, and each of its rows. No step with guesses ran yet, so what rows cost is known from prompts alone.
+TEST_F(DraftsTest, OfBatchLengthenAStepOfInteractiveByATenth) {
+  constexpr double kBaseUs = 10'000, kRowUs = 500;
+  tenants_.emplace();
+  tenants_->add(quota_, 0);
+  scheduler_.emplace(options_, *tenants_);
+  RequestId ids[2] = {};
+  for (const Qos qos : {Qos::kInteractive, Qos::kBatch}) {
+    RequestParams params;
+    params.prompt = mem::SpanList(std::vector<std::int32_t>(kPrompt, 5));
+    params.max_tokens = 200;
+    params.qos = qos;
+    params.speculation = Speculation{};
+    ids[qos == Qos::kBatch] = scheduler_->submit(std::move(params), now_).value();
+  }
+  const auto n_drafts_of_step = [&] {
+    const StepPlan& p = plan();
+    const std::uint32_t n_drafts = p.n_drafts;
+    const double us = kBaseUs + kRowUs * p.n_tokens;
+    now_ += static_cast<Micros>(us);
+    scheduler_->commit(Tokens(p.n_outputs, 9), now_, us);
+    return n_drafts;
+  };
+  for (int i = 0; i < 20; ++i) n_drafts_of_step();
+  const auto n_drafts_of = [&](RequestId id) {
+    scheduler_->propose(id, Tokens(16, 9), 0.99);
+    return n_drafts_of_step();
+  };
+  // Two rows take 11 ms, so a tenth is two rows more. The interactive stream's own guesses may lengthen its steps more.
+  EXPECT_EQ(n_drafts_of(ids[1]), 2u);
+  EXPECT_GT(n_drafts_of(ids[0]), 8u);
+}
+
 }  // namespace
 }  // namespace zinc_rt::sched

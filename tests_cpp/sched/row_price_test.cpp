@@ -21,6 +21,7 @@ TEST(RowPrice, AStairIsAStairWhereItWasSeenAndALineBetween) {
   EXPECT_NEAR(price.us(5), 2800, 1);
   EXPECT_NEAR(price.us(36), 3800, 1);
   EXPECT_NEAR(price.us(72), 5400, 1);  // an eighth more: 8 rows of a 64th each
+  EXPECT_EQ(price.most_seen(), 64u);
 }
 
 TEST(RowPrice, WithinAClassMoreRowsCostMore) {

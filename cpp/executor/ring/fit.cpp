@@ -110,7 +110,8 @@ Layout layout_with(const Prepared& p, const ExecutorOptions& options, bool maps_
                                       .first_host_layer = fit.first_host_layer,
                                       .n_operand_sets = p.graph_options.keeps_tokens ? 2u : 1u,
                                       .scratch_bytes = fit.scratch_bytes,
-                                      .joins = p.joins});
+                                      .joins = p.joins,
+                                      .lender = p.model != nullptr ? &p.model->layout : nullptr});
 }
 
 Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target& target) {

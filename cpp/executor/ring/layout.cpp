@@ -127,11 +127,13 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
             append(layout, saved, "saved_inputs", buffer, options.limits);
           } else if (!is_paged(buffer)) {
             append(layout, recurrent, "recurrent_state", buffer, options.limits);
+          } else if (options.lender != nullptr) {
+            layout.locations[buffer.name] = options.lender->locations.at(buffer.name);
           } else if (buffer.name == kWholePages) {
-            layout.locations[buffer.name] = {"kv_pages", 0, 0, 0};
+            layout.locations[buffer.name] = {std::string(kPages), 0, 0, 0};
           } else if (!layout.locations.contains(buffer.name)) {
             const std::uint64_t in_page = buffer.dims[1].n * row_bytes(buffer.dtype, buffer.dims[2].n);
-            layout.locations[buffer.name] = {"kv_pages", mem::align_up(layout.page_bytes, 64), 0, 0};
+            layout.locations[buffer.name] = {std::string(kPages), mem::align_up(layout.page_bytes, 64), 0, 0};
             layout.page_bytes = layout.locations[buffer.name].offset + in_page;
           }
           break;
@@ -140,7 +142,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
     }
   layout.page_bytes = mem::align_up(layout.page_bytes, kAlign);
   for (auto& [name, span] : layout.locations)
-    if (span.region == "kv_pages") {
+    if (span.region == kPages && options.lender == nullptr) {
       span.pitch = layout.page_bytes;
       span.bytes = layout.page_bytes * options.n_pages - span.offset;
     }
@@ -163,7 +165,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
                        : std::string("tensors of one class, all layers"));
   }
   add("constants", kDeviceLocal, constants, false, "RoPE tables");
-  add("kv_pages", kDeviceLocal, layout.page_bytes * options.n_pages, false,
+  add(std::string(kPages), kDeviceLocal, layout.page_bytes * options.n_pages, false,
       fmt::format("{} pages of {} bytes, 16 tokens each", options.n_pages, layout.page_bytes));
   add("recurrent_state", kDeviceLocal, recurrent, false,
       "convolution and delta-net state and sums of rows, of all slots and checkpoints");
@@ -174,7 +176,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
                   options.limits.max_outputs));
   add("scratch", kDeviceLocal, options.scratch_bytes, false, "between the kernels of an op");
   add(rows_region, kDeviceLocal, rows, false, fmt::format("{} output rows", options.limits.max_outputs));
-  add("features", kDeviceLocal, features, false, "of all tokens of a step, for a block for multi-token prediction");
+  add("features", kDeviceLocal, features, false, "of all tokens of a step, which a draft block reads or gives");
   add("output_ring", kBar, ring, false, "tokens to the host");
   layout.operand_stride = mem::align_up(request, kAlign);
   layout.logprob_stride = mem::align_up(logprobs, kAlign);

@@ -40,6 +40,7 @@ struct Layout {
 // The name of a buffer [pages, words of a page] that covers whole KV pages. Other paged buffers cover only a part of
 // each page.
 inline constexpr std::string_view kWholePages = "state.kv_pages";
+inline constexpr std::string_view kPages = "kv_pages";  // the region of the KV pages
 
 // Returns whether a state buffer is part of the KV pages. Other state buffers have entries per slot.
 inline bool is_paged(const ir::Buffer& buffer) {
@@ -70,6 +71,9 @@ struct LayoutOptions {
   // joins[i] lists the groups of nodes in graph i that the tier runs as one packet, because they match its join
   // patterns (lower/join.h). Empty: no groups.
   std::span<const std::vector<lower::JoinedNodes>> joins = {};
+  // The layout whose KV pages the graphs read; the plan then has none. Null: the plan has KV pages of its own. REQUIRES:
+  // it has all paged buffers of the graphs.
+  const Layout* lender = nullptr;
 };
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);
 

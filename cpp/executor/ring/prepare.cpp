@@ -25,7 +25,10 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.mask_words = p.sizes.mask_words;
   g.ring_entries = 2 * p.sizes.max_outputs + 1;  // the first entry of the ring holds the counts
   g.has_logprobs = target.has_logprobs;
-  g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
+  p.model = target.model;
+  g.kv =
+      p.model != nullptr ? p.model->graph_options.kv : choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
+  g.model = p.model != nullptr ? &p.model->config : nullptr;
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   g.gives_features = (options.gives_features || options.part == ModelPart::kDraftBlock) && g.pooling == Pooling::kNone;
   g.feature_layers = options.feature_layers;
@@ -94,6 +97,20 @@ ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
   return graph;
 }
 
+// Checks that the paged buffers of a graph that reads its model's KV pages are those of the model.
+Status check_lent_pages(const Prepared& p) {
+  if (p.model == nullptr) return {};
+  for (const ir::Buffer& buffer : p.prefill.buffers()) {
+    if (!is_paged(buffer)) continue;
+    const ir::BufferId id = p.model->prefill.find(buffer.name);
+    const auto row_of = [](const ir::Buffer& b) { return std::tuple(b.dtype, b.rank, b.dims[1].n, b.dims[2].n); };
+    if (id == ir::kNoBuffer || row_of(p.model->prefill.buffer(id)) != row_of(buffer))
+      return fail(StatusCode::kInternal, "[executor] {} reads {}, which {} has not", p.config.name, buffer.name,
+                  p.model->config.name);
+  }
+  return {};
+}
+
 // Builds and lowers the prefill, decode and state copy graphs, as if the KV cache had one page. The number of pages is
 // known only after the graphs are laid out. bind_pages() then sets it in these graphs, and builds the graph that copies
 // pages.
@@ -117,6 +134,7 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
   ZRT_TRY(p.prefill, build(p.config, *p.weights, p.graph_options));
   p.graph_options.stage = ir::Stage::kDecode;
   ZRT_TRY(p.decode, build(p.config, *p.weights, p.graph_options));
+  ZRT_CHECK_OK(check_lent_pages(p));
   ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, target, tensors));
   ZRT_TRY(p.decode_low, lower_graph(p.decode, options, target, tensors));
   p.logits_dim = width_of(p.prefill, "out.logits");
@@ -165,9 +183,10 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   ZRT_TRY(auto weights, Weights::open(path));
   p.weights = std::make_unique<Weights>(std::move(weights));
   if (!options.lender.empty()) {
-    constexpr std::string_view kLent[] = {"token_embd.weight", "output.weight"};
+    ZRT_TRY(const auto architecture, p.weights->metadata().get_string("general.architecture"));
+    ZRT_TRY(const arch::Family* family, arch::find_family(architecture));
     ZRT_TRY(auto lender, Weights::open(options.lender));
-    p.weights->borrow(std::make_shared<const Weights>(std::move(lender)), kLent);
+    p.weights->borrow(std::make_shared<const Weights>(std::move(lender)), family->loans);
   }
   if (!target.is_fast && options.activations == Activations::kInt8) p.weights->use_fixed16();
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
@@ -180,6 +199,7 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   if (target.budget != nullptr) {
     ZRT_TRY(fit, fit_device(p, options, target));
   }
+  if (p.model != nullptr) fit.n_pages = p.model->graph_options.n_pages;
   ZRT_CHECK_OK(bind_pages(p, fit.n_pages));
   p.layout = layout_with(p, options, target.maps_weights, fit);
   return p;

@@ -36,7 +36,8 @@ struct Prepared {
   // patterns (lower/join.h). shape() fills it.
   std::vector<std::vector<lower::JoinedNodes>> joins;
   Layout layout;
-  std::uint32_t logits_dim = 0;  // width of a row of logits; a draft block may have logits of some tokens alone
+  const Prepared* model = nullptr;  // the model whose KV pages the graphs read (ExecutorOptions::model); null: none
+  std::uint32_t logits_dim = 0;     // width of a row of logits; a draft block may have logits of some tokens alone
 
   // Returns the graphs that run, in the order of Layout::activations.
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }
@@ -52,10 +53,11 @@ struct Target {
   std::span<const std::string_view> joins{};  // the tier's join patterns (lower/join.h); empty: no joins
   // The tier's kernels. Fusion creates no op for which the tier has no kernel. Null: every op has a kernel.
   const kernel::KernelTable* kernels = nullptr;
-  bool has_operand_sets = false;   // the ring reads operands of two steps in turn (Ring::use_operand_sets)
-  bool is_fast = false;            // true: the tier's kernels of arithmetic `fast` are used, which compute with floats
-  std::string_view kv_dtype = {};  // the KV cache's type if no option names one; empty: i16
-  bool has_logprobs = false;       // whether the tier computes logprobs (LOGPROBS)
+  bool has_operand_sets = false;    // the ring reads operands of two steps in turn (Ring::use_operand_sets)
+  bool is_fast = false;             // true: the tier's kernels of arithmetic `fast` are used, which compute with floats
+  std::string_view kv_dtype = {};   // the KV cache's type if no option names one; empty: i16
+  bool has_logprobs = false;        // whether the tier computes logprobs (LOGPROBS)
+  const Prepared* model = nullptr;  // Prepared::model
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 

@@ -91,8 +91,14 @@ RingExecutor::~RingExecutor() {
 
 Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& wanted) {
   ZRT_TRY(const ring::Tier* tier, ring::find_tier(wanted.tier));
+  RingExecutor* const model = wanted.model != nullptr ? wanted.model->ring_executor() : nullptr;
+  if (wanted.model != nullptr && (model == nullptr || model->info().tier != tier->name))
+    return fail(StatusCode::kUnavailable,
+                "[executor] {} reads the KV pages of {}, which runs on {} and lends none to {}", path,
+                wanted.model->weights().path(), wanted.model->info().tier, tier->name);
   ExecutorOptions options = wanted;
   if (options.chunk_cap == 0) options.chunk_cap = tier->chunk_cap;
+  if (model != nullptr) options.max_context = model->info().max_context;  // so page tables have the model's width
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
   ZRT_TRY(executor->ring_, tier->make_ring({.device = options.device,
                                             .threads = options.threads,
@@ -130,7 +136,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                         .has_operand_sets = executor->ring_->has_operand_sets(),
                                         .is_fast = executor->ring_->is_fast(),
                                         .kv_dtype = executor->ring_->is_fast() ? tier->fast_kv_dtype : "",
-                                        .has_logprobs = has_logprobs}));
+                                        .has_logprobs = has_logprobs,
+                                        .model = model != nullptr ? &model->prepared() : nullptr}));
   const auto& p = executor->prepared_;
   // A tier without a kernel for POOL_MEAN refuses all models with embeddings, even if their pooling is not the mean.
   if (p.graph_options.pooling != Pooling::kNone &&
@@ -160,6 +167,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .n_state_checkpoints = options.state_checkpoints,
                      .feature_dim = width_of(p.prefill, "out.features"),
                      .reads = feature_input(p.prefill),
+                     .reads_model_pages = p.model != nullptr,
                      .rope_limits = rope_limits(*p.family, p.config, *p.weights, p.sizes.max_context),
                      .n_host_expert_layers = p.layout.n_host_expert_layers,
                      .host_expert_bytes = p.layout.host_expert_bytes};
@@ -176,6 +184,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
         "which it reads over the bus",
         p.config.name, p.layout.n_host_expert_layers, p.config.n_layers, p.layout.host_expert_bytes);
   ZRT_CHECK_OK(executor->allocate_regions());
+  if (executor->info_.reads_model_pages) ZRT_CHECK_OK(executor->import_pages(*options.model->ring_executor()));
   ZRT_CHECK_OK(executor->load_weights(options, mapped));
   ZRT_CHECK_OK(executor->fill_constants());
   ZRT_CHECK_OK(executor->lower_graphs());
@@ -201,6 +210,12 @@ Status RingExecutor::allocate_regions() {
   }
   const auto scratch = regions_.find("scratch");
   return scratch == regions_.end() ? Status{} : ring_->use_scratch(scratch->second);
+}
+
+// Makes the KV pages of the model those of this draft block.
+Status RingExecutor::import_pages(RingExecutor& model) {
+  ZRT_TRY(regions_[std::string(kPages)], ring_->import_bo(*model.ring_, model.regions_.at(std::string(kPages))));
+  return {};
 }
 
 Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {

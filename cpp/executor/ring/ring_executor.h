@@ -24,6 +24,7 @@ class RingExecutor final : public Executor {
   const ModelConfig& config() const override { return prepared_.config; }
   const Weights& weights() const override { return *prepared_.weights; }
   const MemoryPlan& plan() const override { return prepared_.layout.plan; }
+  RingExecutor* ring_executor() override { return this; }
   std::uint64_t allocated_bytes() const override { return ring_->stats().allocated_bytes; }
   Status begin(const StepInput& input) override;
   Status finish(StepOutput& output) override;
@@ -41,6 +42,7 @@ class RingExecutor final : public Executor {
  private:
   RingExecutor() = default;
   Status allocate_regions();
+  Status import_pages(RingExecutor& model);
   Status load_weights(const ExecutorOptions& options, bool mapped);
   Status fill_constants();
   Status lower_graphs();

@@ -393,7 +393,8 @@ Status RingExecutor::check_pages(std::span<const std::uint32_t> pages, std::size
 Status RingExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) {
   ZRT_CHECK_OK(check_pages(pages, to.size()));
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    ZRT_TRY(const auto page, ring_->read(regions_.at("kv_pages"), pages[i] * info_.page_bytes, info_.page_bytes));
+    ZRT_TRY(const auto page,
+            ring_->read(regions_.at(std::string(kPages)), pages[i] * info_.page_bytes, info_.page_bytes));
     std::ranges::copy(page, to.begin() + static_cast<std::ptrdiff_t>(i * info_.page_bytes));
   }
   return {};
@@ -402,7 +403,7 @@ Status RingExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<
 Status RingExecutor::write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) {
   ZRT_CHECK_OK(check_pages(pages, from.size()));
   for (std::size_t i = 0; i < pages.size(); ++i)
-    ZRT_CHECK_OK(ring_->write(regions_.at("kv_pages"), pages[i] * info_.page_bytes,
+    ZRT_CHECK_OK(ring_->write(regions_.at(std::string(kPages)), pages[i] * info_.page_bytes,
                               from.subspan(i * info_.page_bytes, info_.page_bytes)));
   return {};
 }

@@ -54,14 +54,21 @@ Result<Buffer> CudaMemory::alloc(std::uint64_t bytes, Heap heap, CUstream stream
   return add(object, heap);
 }
 
+Result<Buffer> CudaMemory::import(const CudaMemory& owner, const Buffer& buffer) {
+  const CudaObject* theirs = owner.find(buffer.id);
+  if (theirs == nullptr) return owner.does_not_exist(buffer.id);
+  CudaObject object = *theirs;
+  object.is_import = true;
+  imported_ += object.bytes;
+  return add(object, buffer.heap);
+}
+
 void CudaMemory::free(const Buffer& buffer) {
   CudaObject* object = find(buffer.id);
   if (object == nullptr) return;
-  allocated_ -= object->bytes;
-  if (object->is_host)
-    driver_.cuMemFreeHost(object->data);
-  else
-    driver_.cuMemFree(device_pointer(object->data));
+  (object->is_import ? imported_ : allocated_) -= object->bytes;
+  if (object->is_host && !object->is_import) driver_.cuMemFreeHost(object->data);
+  if (!object->is_host && !object->is_import) driver_.cuMemFree(device_pointer(object->data));
   std::erase_if(shadows_, [&](const auto& entry) {
     if (std::get<0>(entry.first) != buffer.id) return false;
     driver_.cuMemFree(device_pointer(entry.second));

@@ -11,11 +11,11 @@
 namespace zinc_rt::ring {
 
 // A buffer object: its memory and size. is_host: pinned host memory, else device memory. has_weights: no step writes
-// it.
+// it. is_import: another object owns the memory.
 struct CudaObject {
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
-  bool is_host = false, has_weights = false;
+  bool is_host = false, has_weights = false, is_import = false;
 };
 
 // Allocates and frees the buffer objects of a CudaRing, and finds their addresses.
@@ -30,6 +30,9 @@ class CudaMemory : public BufferObjects<CudaObject> {
   // Allocates a buffer object. Device memory is zeroed on `stream`, before later work there runs. Errors: kExhausted
   // with the requested and the available bytes.
   Result<Buffer> alloc(std::uint64_t bytes, Heap heap, CUstream stream);
+  // Makes an object of the memory of an object of `owner`, which must outlive it. Errors: kInvalidArgument if that object
+  // does not exist.
+  Result<Buffer> import(const CudaMemory& owner, const Buffer& buffer);
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
 
@@ -44,12 +47,13 @@ class CudaMemory : public BufferObjects<CudaObject> {
   // in allocated_bytes().
   Result<std::byte*> shadow(const Binding& binding);
   std::uint64_t allocated_bytes() const { return allocated_; }
+  std::uint64_t imported_bytes() const { return imported_; }
 
  private:
   const Driver& driver_;
   // key: bo, offset, bytes.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::byte*> shadows_;
-  std::uint64_t allocated_ = 0;
+  std::uint64_t allocated_ = 0, imported_ = 0;
 };
 
 // Allocates device memory. Errors: kExhausted with the requested and the free bytes.

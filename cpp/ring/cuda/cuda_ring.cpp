@@ -110,6 +110,14 @@ Result<Buffer> CudaRing::alloc_bo(std::uint64_t bytes, Heap heap) {
   return memory_.alloc(bytes, heap, stream_);
 }
 
+Result<Buffer> CudaRing::import_bo(Ring& owner, const Buffer& buffer) {
+  const auto* other = dynamic_cast<const CudaRing*>(&owner);
+  // Rings of one device share its primary context, and so its addresses.
+  if (other == nullptr || other->context_ != context_)
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] buffer object {} is of another device", buffer.id);
+  return memory_.import(other->memory_, buffer);
+}
+
 Result<std::optional<DeviceMemory>> CudaRing::device_memory() const {
   ZRT_CHECK_OK(use_device());
   std::size_t free = 0, total = 0;
@@ -318,7 +326,7 @@ Status CudaRing::use_operand_sets(const Buffer& buffer, std::uint64_t stride) {
 }
 
 RingStats CudaRing::stats() const {
-  return {memory_.allocated_bytes(), 0, submissions_, dispatches_};
+  return {memory_.allocated_bytes(), memory_.imported_bytes(), submissions_, dispatches_};
 }
 
 }  // namespace zinc_rt::ring

@@ -27,6 +27,7 @@ class CudaRing final : public Ring {
   Status wait(Fence fence) override;
   Result<std::span<std::byte>> map(const Buffer& buffer) override { return memory_.map(buffer); }
   Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override;
+  Result<Buffer> import_bo(Ring& owner, const Buffer& buffer) override;
   void free_bo(const Buffer& buffer) override;
   Result<std::optional<DeviceMemory>> device_memory() const override;
   std::uint64_t scratch_bytes(const PacketBatch& batch, StepDims most) const override;

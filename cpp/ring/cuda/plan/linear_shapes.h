@@ -34,7 +34,9 @@ std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Ex
 // largest that fits the device. A block is two tiles of W instead of one if n_pairs, the number of pairs of tiles,
 // keeps all multiprocessors busy.
 Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs);
-// Returns the shape of linear.cuh for one row with GLU: each block is a tile of gate and one of up.
+// Returns the shape of linear.cuh for one row of x, if the kernel also computes the GLU. Each block of rows of W is
+// then one tile (16 rows) of gate and the same tile of up. If two tiles do not fit the device's shared memory, returns
+// a shape of one tile, which cannot compute the GLU (can_glu).
 Shape glu_shape(const DeviceProfile& device, DType dtype);
 // Returns the shape of linear_fixed_row.cuh, one row of x times matrices of FIXED16. columns is 0 if that kernel cannot
 // multiply by these matrices. is_glu: the matrices are gate and up, followed by a GLU.

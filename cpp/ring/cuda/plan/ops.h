@@ -47,9 +47,10 @@ void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nu
 // Plans MOE_GATE_TOPK (calls[0]). Its launch also sorts the choices, if that is worth it, in the order in which the
 // first products after it read them.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);
-// Plans the first n of these calls as one, for one token: the LINEAR whose rows RESIDUAL_RMS_NORM adds, if present; the
-// norm; QUANTIZE; MOE_GATE_TOPK. The router's workgroups compute the normalized row themselves. Returns the number of
-// packets planned, 0 if it is not possible (CudaJoin::plan).
+// Plans the first n of these calls together, each for one token. The calls are, in this order: a LINEAR, only if a
+// RESIDUAL_RMS_NORM follows, which adds the LINEAR's rows; RMS_NORM or RESIDUAL_RMS_NORM; QUANTIZE; MOE_GATE_TOPK. The
+// norm gets no launch of its own: each workgroup of the router's product computes the normalized row itself. Returns
+// the number of packets planned. Returns 0 if these calls cannot be planned together (CudaJoin::plan).
 std::size_t plan_normed_choices(Planner& planner, std::span<const OpCall> calls, std::size_t n);
 void plan_moe_sum(Planner& planner, const OpCall& call);
 void plan_moe_down_acc(Planner& planner, const OpCall& call);
