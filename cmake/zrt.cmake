@@ -43,6 +43,16 @@ function(zrt_auto_option name help)
   endif()
 endfunction()
 
+# zrt_library(NAME module): the target PkgConfig::NAME is a library that pkg-config knows by this name; for systems whose
+# libraries this machine does not have, it is compiled from source.
+macro(zrt_library name module)
+  if(ZRT_FROM_SOURCE)
+    zrt_from_source(${name})
+  else()
+    pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
+  endif()
+endmacro()
+
 # zrt_module(NAME [dependency ...]): a static library zrt_NAME of all .cpp files below this folder that no folder with a
 # CMakeLists.txt of its own holds.
 function(zrt_module name)

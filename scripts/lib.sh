@@ -121,6 +121,37 @@ want_packages() {
   install_packages "${known[@]}"
 }
 
+# need_source NAME PACKAGE: the source NAME in build/sources/NAME, of the release of which this system has PACKAGE installed.
+# Fails where the system's lists do not have it.
+need_source() {
+  local version kept=build/sources/$1 work
+  version=$(dpkg-query -W -f '${source:Version}' "$2" 2>/dev/null) || return 1
+  [ "$(cat "$kept/.version" 2>/dev/null)" = "$version" ] && return
+  say "fetching the source of $1 $version"
+  mkdir -p build/sources
+  work=$(mktemp -d "$PWD/build/sources/fetch.XXXXXX") || return 1
+  (
+    mkdir -p "$work/parts" "$work/lists/partial" "$work/cache/archives/partial" "$work/unpacked"
+    # The system's own lists, asked for sources, without a change to them.
+    for list in /etc/apt/sources.list.d/*.sources; do
+      [ -e "$list" ] && sed 's/^Types:.*/Types: deb-src/' "$list" >"$work/parts/$(basename "$list")"
+    done
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+      [ -e "$list" ] && sed -n 's/^deb /deb-src /p' "$list" >"$work/parts/$(basename "$list" .list).list"
+    done
+    options=(-qq -o "Dir::Etc::SourceList=/dev/null" -o "Dir::Etc::SourceParts=$work/parts" -o "Dir::State::Lists=$work/lists"
+             -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
+    apt-get "${options[@]}" update || true  # one list without sources hides no other
+    cd "$work" &&
+      apt-get "${options[@]}" source --download-only --tar-only "$1=$version" >/dev/null &&
+      tar -xf ./*.orig.tar.* -C unpacked --strip-components 1 &&
+      echo "$version" >unpacked/.version
+  ) || { rm -rf "$work"; return 1; }
+  rm -rf "$kept"
+  mv "$work/unpacked" "$kept"
+  rm -rf "$work"
+}
+
 need_venv() {
   [ -x "$VENV/bin/pip" ] && return
   say "making the Python environment .venv"

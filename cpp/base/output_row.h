@@ -36,8 +36,8 @@ struct OutputRow {
   std::int32_t scored = kNoToken;  // the token whose logit on_logprobs receives; kNoToken: the token that is picked
 };
 
-// RowLogprobs holds what the log-probabilities of a row of logits are made of. That of a token with the logit l is
-// l - (max + log(sum)), in float64.
+// TokenLogit is a token with its logit. RowLogprobs holds the numbers from which the log-probabilities of a row of
+// logits are computed. A token with the logit l has the log-probability l - (max + log(sum)), in float64.
 struct TokenLogit {
   std::int32_t id = kNoToken;
   float logit = 0;

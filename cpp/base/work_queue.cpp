@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/platform/this_thread.h"
+#include "base/platform/threads.h"
 
 namespace zinc_rt {
 namespace {
@@ -22,9 +23,9 @@ WorkQueue::WorkQueue(int n_threads, int most_of_owner, Priority priority)
     : WorkQueue(n_threads, most_of_owner, priority, Budget{}) {}
 
 WorkQueue::WorkQueue(int n_threads, int most_of_owner, Priority priority, Budget budget)
-    : n_threads_(n_threads), most_of_owner_(most_of_owner), priority_(priority), budget_(budget) {
+    : n_threads_(kHasThreads ? n_threads : 0), most_of_owner_(most_of_owner), priority_(priority), budget_(budget) {
   const std::lock_guard lock(mutex_);
-  for (int i = 0; i < n_threads; ++i) add_thread();
+  for (int i = 0; i < n_threads_; ++i) add_thread();
 }
 
 void WorkQueue::add_thread() {
@@ -48,7 +49,16 @@ void WorkQueue::add(const std::string& owner, Task task) {
   ++n_waiting_;
 }
 
+void WorkQueue::run_here(const Task& task) {
+  try {
+    task();
+  } catch (const std::exception& error) {
+    log().error("a request ended by an exception: {}", error.what());
+  }
+}
+
 void WorkQueue::post(const std::string& owner, Task task) {
+  if (n_threads_ == 0) return run_here(task);
   {
     const std::lock_guard lock(mutex_);
     add(owner, std::move(task));
@@ -65,14 +75,50 @@ void WorkQueue::settle(Owner& owner, Clock::time_point now) const {
 
 void WorkQueue::charge(const std::string& owner, std::chrono::nanoseconds used) {
   const std::lock_guard lock(mutex_);
-  Owner& mine = owners_.at(owner);  // the entry exists because a task of this owner is running
-  settle(mine, Clock::now());
+  const auto now = Clock::now();
+  const auto [it, is_new] = owners_.try_emplace(owner);  // new only in a queue without threads
+  Owner& mine = it->second;
+  if (is_new) mine.seen = now;
+  settle(mine, now);
   mine.spent += used;
+  if (n_threads_ > 0) return;  // else next() forgets owners
+  for (auto& [name, one] : owners_) settle(one, now);
+  std::erase_if(owners_, [this](const auto& one) { return is_forgotten(one.second); });
 }
 
 bool WorkQueue::is_forgotten(const Owner& owner) const {
   const bool owes = budget_.burst.count() > 0 && owner.spent.count() > 0;
   return owner.tasks.empty() && owner.n_running == 0 && owner.ticks <= level_ && !owes;
+}
+
+Status WorkQueue::check_budget(const std::string& owner) {
+  const auto it = owners_.find(owner);
+  if (it == owners_.end() || budget_.burst.count() == 0) return {};
+  settle(it->second, Clock::now());
+  const auto over = it->second.spent - budget_.burst;
+  if (over.count() <= 0) return {};
+  auto error = fail(StatusCode::kExhausted,
+                    "[work] tenant \"{}\" has used {:.1f} s of a processor for {}, {:.1f} s at once and {:.1f} s a "
+                    "minute allowed",
+                    owner, std::chrono::duration<double>(it->second.spent).count(), budget_.what,
+                    std::chrono::duration<double>(budget_.burst).count(), 60 * budget_.per_second);
+  error.error().retry_after_s = std::ceil(std::chrono::duration<double>(over).count() / budget_.per_second);
+  return error;
+}
+
+Status WorkQueue::run_charged(const std::string& owner, const Task& task) {
+  const auto begin = thread_time();
+  Status status;
+  try {
+    if (is_stopping())
+      status = fail(StatusCode::kUnavailable, "[work] no more work is taken");
+    else
+      task();
+  } catch (const std::exception& error) {
+    status = fail(StatusCode::kInternal, "[work] {}", error.what());
+  }
+  charge(owner, thread_time() - begin);
+  return status;
 }
 
 Status WorkQueue::run(const std::string& owner, const Task& task, const std::stop_token& cancel) {
@@ -86,41 +132,24 @@ Status WorkQueue::run(const std::string& owner, const Task& task, const std::sto
   {
     const std::lock_guard lock(mutex_);
     if (is_stopped_) return fail(StatusCode::kUnavailable, "[work] no more work is taken");
-    if (const auto it = owners_.find(owner); it != owners_.end() && budget_.burst.count() > 0) {
-      settle(it->second, Clock::now());
-      if (const auto over = it->second.spent - budget_.burst; over.count() > 0) {
-        auto error =
-            fail(StatusCode::kExhausted,
-                 "[work] tenant \"{}\" has used {:.1f} s of a processor for {}, {:.1f} s at once and {:.1f} s a "
-                 "minute allowed",
-                 owner, std::chrono::duration<double>(it->second.spent).count(), budget_.what,
-                 std::chrono::duration<double>(budget_.burst).count(), 60 * budget_.per_second);
-        error.error().retry_after_s = std::ceil(std::chrono::duration<double>(over).count() / budget_.per_second);
-        return error;
-      }
-    }
-    add(owner, [this, call, &owner, &task] {
-      {
-        const std::lock_guard begin(call->mutex);
-        if (call->is_over) return;
-        call->has_begun = true;
-      }
-      const auto begin = thread_time();
-      Status status;
-      try {
-        if (is_stopping())
-          status = fail(StatusCode::kUnavailable, "[work] no more work is taken");
-        else
-          task();
-      } catch (const std::exception& error) {
-        status = fail(StatusCode::kInternal, "[work] {}", error.what());
-      }
-      charge(owner, thread_time() - begin);
-      const std::lock_guard end(call->mutex);
-      call->status = std::move(status);
-      call->is_over = true;
-      call->changed.notify_all();
-    });
+    ZRT_CHECK_OK(check_budget(owner));
+    if (n_threads_ > 0)
+      add(owner, [this, call, &owner, &task] {
+        {
+          const std::lock_guard begin(call->mutex);
+          if (call->is_over) return;
+          call->has_begun = true;
+        }
+        Status status = run_charged(owner, task);
+        const std::lock_guard end(call->mutex);
+        call->status = std::move(status);
+        call->is_over = true;
+        call->changed.notify_all();
+      });
+  }
+  if (n_threads_ == 0) {
+    if (cancel.stop_requested()) return fail(StatusCode::kCancelled, "[work] the request was taken back");
+    return run_charged(owner, task);
   }
   there_.notify_one();
   const Absence absence;
@@ -186,11 +215,7 @@ void WorkQueue::run_tasks() {
     ++n_running_;
     lock.unlock();
     const auto begin = thread_time();
-    try {
-      task();
-    } catch (const std::exception& error) {
-      log().error("a request ended by an exception: {}", error.what());
-    }
+    run_here(task);
     task = nullptr;
     const auto used = thread_time() - begin;
     lock.lock();

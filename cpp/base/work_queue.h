@@ -1,6 +1,7 @@
 // WorkQueue is a few threads that run long tasks: parsing, templates, tokenization, compiling grammars, masks, loading
 // models. Each task has an owner, such as a tenant. The next task to start is the oldest one of the owner that has used
-// the least processor time, so one owner's long tasks do not delay another's.
+// the least processor time, so one owner's long tasks do not delay another's. On a system without threads, and in a
+// queue of 0 threads, post() and run() run the task themselves.
 // Thread rule: any thread. A task that throws is logged and destroyed.
 #pragma once
 
@@ -37,8 +38,8 @@ class WorkQueue {
     double per_second = 0;
   };
 
-  // Starts the threads. At most most_of_owner tasks of one owner run at once. A number below n_threads keeps threads
-  // free for other owners.
+  // Starts the threads; on a system without threads, none. At most most_of_owner tasks of one owner run at once. A
+  // number below n_threads keeps threads free for other owners.
   WorkQueue(int n_threads, int most_of_owner, Priority priority = Priority::kNormal);
   WorkQueue(int n_threads, int most_of_owner, Priority priority, Budget budget);
   explicit WorkQueue(int n_threads) : WorkQueue(n_threads, n_threads) {}
@@ -84,8 +85,11 @@ class WorkQueue {
   };
 
   bool is_stopping();
+  void run_here(const Task& task);                                 // runs a task of post() on the caller's thread
+  Status run_charged(const std::string& owner, const Task& task);  // runs a task of run() on the caller's thread
   void charge(const std::string& owner, std::chrono::nanoseconds used);
   // The functions below require that the caller holds mutex_.
+  Status check_budget(const std::string& owner);
   Owners::iterator next();  // returns the owner whose task is next; end() if no task may run now
   void add(const std::string& owner, Task task);
   void add_thread();

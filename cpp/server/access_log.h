@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/transport/http.h"
+#include "server/http/http.h"
 
 namespace spdlog {
 class logger;

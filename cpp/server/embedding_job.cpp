@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "server/api/request_checks.h"
 #include "server/incoming.h"
 
 namespace zinc_rt::server {

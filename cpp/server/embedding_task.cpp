@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
 #include "server/api/error_forms.h"
 #include "server/core.h"
 #include "server/embedding_job.h"

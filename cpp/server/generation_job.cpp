@@ -7,39 +7,13 @@
 
 #include "base/json_text.h"
 #include "base/log.h"
-#include "server/incoming.h"
+#include "server/api/request_checks.h"
 
 namespace zinc_rt::server {
 namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-constexpr const char* kBadLogits = "bad_logits";  // the engine's finish reason for such requests
-
-constexpr std::pair<Api, const char*> kPromptFields[] = {{Api::kChat, "messages"},    {Api::kText, "prompt"},
-                                                         {Api::kTokens, "token_ids"}, {Api::kMessages, "messages"},
-                                                         {Api::kResponses, "input"},  {Api::kOllamaChat, "messages"},
-                                                         {Api::kOllamaText, "prompt"}};
-
-// Returns the name that the API has for a member of the engine's Request.
-std::string param_of(const std::string& field, const GenerationCall& call) {
-  if (field == "output_format" && !call.format_field.empty()) return call.format_field;
-  // If no field sets a format, only tools constrain the output.
-  for (const auto& [member, name] : {std::pair("output_format", "tools"), {"embed", "model"}})
-    if (field == member) return name;
-  const bool is_prompt = field.empty() || field == "prompt" || field == "messages" || field == "token_ids";
-  return is_prompt ? std::ranges::find(kPromptFields, call.api, &std::pair<Api, const char*>::first)->second : field;
-}
-
-// Converts the engine's error about a request.
-ApiError request_error(const Error& error, const GenerationCall& call, std::uint32_t max_context) {
-  auto out = prompt_error(error, param_of(error.field, call), max_context);
-  // The engine does not know which of several fields set the format.
-  if (out.status == 400 && error.field == "output_format" && !call.format_field.empty())
-    out.message = fmt::format("[request] {}: {}", out.param, out.message);
-  return out;
 }
 
 }  // namespace
@@ -59,16 +33,14 @@ class GenerationJob::PromptSink final : public Sink {
 
 GenerationJob::GenerationJob(const JobServices& services, GenerationCall call, JobContext context)
     : services_(services),
-      call_(std::move(call)),
       context_(std::move(context)),
-      names_(services.engine, context_.engine_model),
-      writer_(context_.make_writer({context_.head, call_, names_})),
-      series_(services.metrics.series(context_.tenant->name, context_.head.model)),
+      body_(services.engine, context_.engine_model, std::move(context_.head), std::move(call), context_.make_writer),
+      call_(body_.call()),
+      series_(services.metrics.series(context_.tenant->name, body_.head().model)),
       started_(std::chrono::steady_clock::now()),
       n_(call_.requests.front().n) {
-  const auto n = call_.requests.size() * n_;
-  choices_.resize(n);
-  n_open_ = static_cast<std::uint32_t>(n);
+  choices_.resize(body_.n_choices());
+  n_open_ = body_.n_choices();
 }
 
 ApiResult<void> GenerationJob::start() {
@@ -85,10 +57,8 @@ ApiResult<void> GenerationJob::submit_all() {
   {
     const std::lock_guard lock(mutex_);
     for (std::uint32_t i = 0; i < call_.requests.size(); ++i) {
-      Request request = call_.echo ? call_.requests[i] : std::move(call_.requests[i]);
+      Request request = body_.take_request(i);
       request.cancel = context_.gone;
-      request.model = context_.engine_model;
-      request.request_id = context_.head.id;
       request.traceparent = context_.traceparent;
       auto handle = session->submit(std::move(request), std::make_shared<PromptSink>(self, i));
       if (handle) {
@@ -98,21 +68,17 @@ ApiResult<void> GenerationJob::submit_all() {
       is_refused_ = true;
       for (auto& h : handles_) h.cancel();
       handles_.clear();
-      auto error = request_error(handle.error(), call_, context_.max_context);
-      // If the body has several prompts, the error names the prompt that caused it.
-      if (error.status == 400 && error.param == "prompt" && call_.requests.size() > 1)
-        error.message = fmt::format("prompt[{}]: {}", i, error.message);
-      return std::unexpected(std::move(error));
+      return std::unexpected(submit_error(handle.error(), call_, i, context_.max_context));
     }
     if (call_.stream) {
       HttpResponse head;
-      head.content_type = writer_->stream_type();
+      head.content_type = body_.stream_type();
       head.headers = context_.headers;
       head.headers.emplace_back("Cache-Control", "no-cache");
       head.headers.emplace_back("X-Accel-Buffering", "no");
       services_.metrics.answered(head.status);
       context_.connection->start_stream(std::move(head));
-      if (const auto begin = writer_->begin(handles_.front().completion().usage); !begin.empty())
+      if (const auto begin = body_.begin(handles_.front().completion().usage); !begin.empty())
         context_.connection->write(begin);
       has_stream_begun_ = true;
     }
@@ -131,13 +97,6 @@ void GenerationJob::cancel() {
   for (auto& handle : handles_) handle.cancel();
 }
 
-std::string GenerationJob::echo_of(std::uint32_t prompt) const {
-  const Request& request = call_.requests[prompt];
-  if (!call_.echo) return {};
-  if (request.prompt) return *request.prompt;
-  return services_.engine.detokenize(*request.token_ids, false, context_.engine_model).value_or("");
-}
-
 SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
   Choice& choice = choices_[prompt * n_ + event.index];
   if (call_.stream && !has_stream_begun_) return SinkResult::kFull;
@@ -152,10 +111,8 @@ SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
       choice.last_us = event.time_us;
     }
     if (!call_.stream) return is_cancelled_ ? SinkResult::kFailed : SinkResult::kTaken;
-    choice.waiting = writer_->part(
-        {prompt * n_ + event.index, !choice.has_begun, choice.has_begun ? std::string() : echo_of(prompt), event});
+    choice.waiting = body_.part(prompt, event);
     if (choice.waiting.empty()) return SinkResult::kTaken;
-    choice.has_begun = true;
   }
   choice.is_waiting = !context_.connection->write(choice.waiting);
   return choice.is_waiting ? SinkResult::kFull : SinkResult::kTaken;
@@ -168,13 +125,8 @@ void GenerationJob::end(std::uint32_t prompt, std::uint32_t index) {
 void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {
   const std::lock_guard lock(mutex_);
   if (is_refused_) return;
-  Choice& choice = choices_[prompt * n_ + index];
   if (call_.stream) {
-    const auto all = handles_[prompt].completion();
-    const auto& completion = all.choices.empty() ? all : all.choices[index];
-    const bool is_first = !choice.has_begun;
-    const auto event = writer_->end_choice(
-        {prompt * n_ + index, is_first ? echo_of(prompt) : std::string(), completion, completion}, is_first);
+    const auto event = body_.end_choice(prompt, index, handles_[prompt]);
     if (n_open_ == 1 || !context_.connection->write(event)) last_events_ += event;
   }
   if (--n_open_ == 0) conclude();
@@ -182,28 +134,10 @@ void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {
 
 // Called when all choices have ended. Writes the request into the ledger before the client gets the end of the answer.
 void GenerationJob::conclude() {
-  AnswerTotals totals;
-  auto& [usage, timings] = totals;
-  std::string finish;
-  std::optional<Error> error;
-  for (const auto& handle : handles_) {
-    const auto c = handle.completion();
-    usage.prompt_tokens += c.usage.prompt_tokens;
-    usage.completion_tokens += c.usage.completion_tokens;
-    usage.cached_tokens += c.usage.cached_tokens;
-    usage.reasoning_tokens += c.usage.reasoning_tokens;
-    usage.accepted_prediction_tokens += c.usage.accepted_prediction_tokens;
-    usage.rejected_prediction_tokens += c.usage.rejected_prediction_tokens;
-    if (&handle == &handles_.front()) timings = c.timings;
-    if (finish.empty() || c.finish_reason == kBadLogits) finish = c.finish_reason;
-    if (const auto status = handle.wait(); !status && !error) error = status.error();
-  }
-  usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
+  auto [totals, finish, error] = sum_up(handles_);
+  const auto& [usage, timings] = totals;
   ApiError shown;
-  if (error) {
-    shown = request_error(*error, call_, context_.max_context);
-    if (finish != kBadLogits) finish = "error";
-  }
+  if (error) shown = request_error(*error, call_, context_.max_context);
   const auto& to = context_.connection;
   to->note("prompt_tokens", std::to_string(usage.prompt_tokens));
   to->note("cached_tokens", std::to_string(usage.cached_tokens));
@@ -214,9 +148,9 @@ void GenerationJob::conclude() {
   std::string end_of_stream;
   if (!error) {
     if (call_.stream)
-      end_of_stream = writer_->end(totals);
+      end_of_stream = body_.end(totals);
     else
-      put_whole(totals);
+      whole_ = {.headers = {}, .content_type = kJson, .body = body_.whole(handles_, totals)};
     if (const auto kept = keep(); !kept) {
       error = kept.error();
       shown = to_api_error(*error);
@@ -224,7 +158,7 @@ void GenerationJob::conclude() {
     }
   }
   if (error && call_.stream) {
-    last_events_ = writer_->failed(shown);
+    last_events_ = body_.failed(shown);
   } else if (error) {
     whole_ = context_.make_error(shown);
   } else {
@@ -238,7 +172,7 @@ void GenerationJob::conclude() {
   if (!error) judge_latency(timings);
   services_.metrics.finished(series_, finish);
   log().info("request {} tenant {} model {} {} {} prompt tokens ({} cached), {} generated, {}, {:.0f} ms{}{}",
-             context_.head.id, context_.tenant->name, context_.head.model, context_.endpoint, usage.prompt_tokens,
+             body_.head().id, context_.tenant->name, body_.head().model, context_.endpoint, usage.prompt_tokens,
              usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_),
              context_.traceparent.empty() ? "" : ", traceparent ", context_.traceparent);
   context_.tenant->close_request(choices_.size(), usage.total_tokens);
@@ -259,36 +193,20 @@ void GenerationJob::judge_latency(const Timings& timings) {
         timings.decode_tokens_per_s > 0 ? 1e3 / timings.decode_tokens_per_s : 0);
 }
 
-// Sends an answer that is not streamed.
-void GenerationJob::put_whole(const AnswerTotals& totals) {
-  std::vector<Completion> all;
-  for (const auto& handle : handles_) {
-    auto c = handle.completion();
-    if (c.choices.empty())
-      all.push_back(std::move(c));
-    else
-      std::ranges::move(c.choices, std::back_inserter(all));
-  }
-  std::vector<AnswerChoice> choices;
-  for (std::uint32_t i = 0; i < all.size(); ++i) choices.push_back({i, echo_of(i / n_), all[i], all[i - i % n_]});
-  whole_.content_type = kJson;
-  whole_.body = writer_->whole(choices, totals);
-}
-
 // Stores the answer if the request wants that. It does so before the client gets the end of the answer.
 Status GenerationJob::keep() {
-  const auto kept = writer_->kept();
+  const auto kept = body_.kept();
   if (kept.empty()) return {};
-  return services_.store.put_response({context_.head.id, context_.tenant->name,
+  return services_.store.put_response({body_.head().id, context_.tenant->name,
                                        fmt::format(R"({{"input":{},"response":{}}})", call_.stored_input, kept),
-                                       context_.head.created_s});
+                                       body_.head().created_s});
 }
 
 void GenerationJob::record(const Usage& usage, const std::string& finish) {
   UsageRow row;
-  row.id = context_.head.id;
+  row.id = body_.head().id;
   row.tenant = context_.tenant->name;
-  row.model = context_.head.model;
+  row.model = body_.head().model;
   row.endpoint = context_.endpoint;
   row.finish = finish;
   row.time_s = static_cast<std::int64_t>(std::time(nullptr));

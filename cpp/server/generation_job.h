@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/work_queue.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_body.h"
 #include "server/metrics.h"
 #include "server/state/state_store.h"
 #include "server/tenants/tenants.h"
@@ -66,7 +66,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   // only the work queue does.
   struct Choice {
     std::string waiting;  // an event that the connection could not accept yet
-    bool is_waiting = false, has_begun = false;
+    bool is_waiting = false;
     std::uint64_t last_us = 0;
   };
 
@@ -78,17 +78,13 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void record(const Usage& usage, const std::string& finish);
   void judge_latency(const Timings& timings);
   void send_rest();
-  void put_whole(const AnswerTotals& totals);
   Status keep();
   void cancel();
-  std::string echo_of(std::uint32_t prompt) const;
 
   const JobServices services_;
-  // The request as read from the body; its prompts are moved to the engine unless the answer repeats them (echo).
-  GenerationCall call_;
   JobContext context_;
-  const TokenNames names_;
-  std::unique_ptr<AnswerWriter> writer_;
+  AnswerBody body_;
+  const GenerationCall& call_;  // body_'s
   Metrics::Series& series_;
   const std::chrono::steady_clock::time_point started_;
   std::vector<Choice> choices_;  // n_ elements per prompt, in the order of the prompts

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/read_number.h"
 #include "server/access_log.h"
+#include "server/answers/model_answers.h"
 
 namespace zinc_rt::server {
 
@@ -80,16 +81,7 @@ void refuse(ServerCore& core, Exchange& exchange, ApiError error) {
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Conversation& chat) {
   if (chat.tools.is_null()) return {};
   if (core.models.reads_tools(model, chat.variables.empty() ? std::string() : as_text(chat.variables))) return {};
-  return wrong_field(
-      "tools", fmt::format("the chat template of \"{}\" writes the same prompt with them and without; this model knows "
-                           "none",
-                           model.id));
-}
-
-ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model) {
-  if (wanted <= model.max_context) return {};
-  return wrong_field("options.num_ctx",
-                     fmt::format("{} is given, the model has a context of {}", wanted, model.max_context));
+  return std::unexpected(tools_unread(model.id));
 }
 
 std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work) {
@@ -108,16 +100,6 @@ std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt
       answer(core, held, *text);
     });
   };
-}
-
-ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context) {
-  auto out = to_api_error(error);
-  if (out.status != 400) return out;
-  out.param = std::move(param);
-  if (error.reason != Reason::kContextLength) return out;
-  out.message = fmt::format("This model's maximum context length is {} tokens. However, this request wants more: {}",
-                            max_context, out.message);
-  return out;
 }
 
 }  // namespace zinc_rt::server

@@ -32,20 +32,11 @@ void refuse(ServerCore& core, Exchange& exchange, ApiError error);
 // Refuses tools if the template ignores them (writes the same prompt without them), because the model would answer as
 // if no tools were given. The chat's variables are passed to the template in this test.
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Conversation& chat);
-// Refuses a context length (num_ctx of Ollama's clients) that exceeds the model's. `wanted` is 0 if the client sets
-// none.
-ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
-
 using ReadPrompt = ApiResult<Request> (*)(ServerCore& core, const Exchange& exchange);
 using WorkOnPrompt = ApiResult<std::string> (*)(ServerCore& core, const Exchange& exchange, const ServedModel& model,
                                                 Request request);
 // Returns a function for Route::handle. The handler calls `read` to read a prompt from the body, and then `work`, which
 // returns the answer's body. The Request that `work` gets has the engine's name of the model.
 std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work);
-
-// Converts the engine's error about a prompt. `param` is the field at fault. If the prompt is too long, the error has
-// the code and the wording of OpenAI's API, because clients recognize the error by these. For example, LiteLLM then
-// uses a model with a longer context.
-ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context);
 
 }  // namespace zinc_rt::server

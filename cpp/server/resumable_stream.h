@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "server/api/api_error.h"
-#include "server/transport/http.h"
+#include "server/http/http.h"
 
 namespace zinc_rt::server {
 

@@ -1,5 +1,5 @@
 // Dots of codes for AVX2, and for AVX-VNNI if the unit is compiled for it: each lane multiplies 4 codes by 4
-// activations that all lanes share. dots_avx512.h and dots_neon.h define the same names, and linear_body.h uses only
+// activations that all lanes share. dots_avx512.h, dots_neon.h and dots_wasm128.h define the same names, and linear_body.h uses only
 // these. Everything is static, because the unit that includes this is compiled for its instruction set.
 #pragma once
 
@@ -50,8 +50,10 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
   return {_mm256_dpwssd_avx_epi32(sum.lo, a.lo, b.lo), _mm256_dpwssd_avx_epi32(sum.hi, a.hi, b.hi)};
 }
 #else
-// Without VNNI, products of 8-bit codes are added in pairs of 16 bits, which can hold kSteps of them. When the sums are
-// added to 32 bits, they are multiplied by the scales, so a scale is a pair of 16-bit numbers.
+// Without VNNI, products of 8-bit codes and activations are added in 16 bits. Each 32-bit lane holds a pair of such
+// sums. A word has 4 codes, and each sum of the pair gets the products of two of them. A sum can hold the products of
+// kSteps words. Then both sums of a pair are multiplied by the scale, and the two results are added in 32 bits. So a
+// scale is a pair of equal 16-bit numbers.
 constexpr bool kScalesArePairs = true, kTakesSignedCodes = true, kSumsStartAnywhere = false;
 // Returns kSteps: a power of two, at most the number of `words` that share a scale.
 constexpr int steps_of(int largest_code, bool is_signed, int words) {

@@ -94,7 +94,10 @@ struct PairSum {
     store(even, four_ints(ZRT_EACH { return vzip1q_s32(a.q[i], b.q[i]); }));
     store(odd, four_ints(ZRT_EACH { return vzip2q_s32(a.q[i], b.q[i]); }));
   }
-  // Adds word w of 8. The values of row r of x begin at x(r) + 4 w. When the sums are full, total(r, sum) is called.
+  // Adds register w of the 8 registers of codes of a block. For even w, the registers w and w + 1 hold two words of
+  // each row of W, as interleave() stores them. x(r) returns the address of the block's values in row r of x. The 8
+  // values that belong to the two words begin at x(r) + 4 * (w - w % 2). After each kSteps registers the sums are full.
+  // Then total(r, sum) is called for each row r of x.
   template <class W, class X, class AddTo>
   __attribute__((always_inline)) void add(W, const Ints& codes, X&& x, AddTo&& total) {
     constexpr int w = W();

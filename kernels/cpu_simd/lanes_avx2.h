@@ -1,6 +1,6 @@
 // Defines 16 lanes of floats or integers for AVX2, FMA and F16C. 16 is the lane width of docs/arithmetic.md (rules 4
 // and 5) and the number of rows of a panel, so a kernel body written with these lanes has the reference's order of
-// sums. lanes_avx512.h and lanes_neon.h define the same names. Everything is static and always inlined, because a file
+// sums. lanes_avx512.h, lanes_neon.h and lanes_wasm128.h define the same names. Everything is static and always inlined, because a file
 // that includes this is compiled for AVX2, and code for other processors must not use a copy of it.
 #pragma once
 

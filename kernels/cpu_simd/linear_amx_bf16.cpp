@@ -201,10 +201,11 @@ ZRT_SIMD void stream_row(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_
   _mm512_stream_ps(a.y + t * a.y_pitch + panel, a.bias != nullptr ? (v + load(a.bias + panel)).v : v.v);
 }
 
-// The memory to which the sums of a block of rows will be written. Its cache lines, which are in different pages, are
-// prefetched during the products.
+// Output is the part of y to which the sums of a block of rows will be written. The rows of this part are in different
+// memory pages. Their cache lines are prefetched during the products.
 struct Output {
-  float* at;  // null: nothing is prefetched yet, or y is written past the caches
+  // Null: nothing is prefetched, because the products do not complete the sums yet or y is written past the caches.
+  float* at;
   std::uint64_t pitch;
   ZRT_MEMBER void ask_for(std::uint32_t row) const {
     if (at == nullptr) return;

@@ -47,7 +47,9 @@ struct Packed : Group {
   ZRT_MEMBER Floats d(int, int s, int half) const { return F::d(*this, s, half); }
   ZRT_MEMBER Floats m(int, int s) const { return F::m(*this, s); }
   ZRT_MEMBER Ints scale(int, int j) const { return as_scale(F::sc(*this, j)); }
-  // Returns numbers 2 p and 2 p + 1 as pairs of 16 bits, by which the sums of the activations are multiplied.
+  // Returns two 16-bit numbers for each row of W: those of sub-blocks 2 p (lower half of the lane) and 2 p + 1 (upper
+  // half). They are the minimums, or the sub-scales if the format has no minimums. The caller multiplies them by the
+  // sums of the activations of these sub-blocks.
   ZRT_MEMBER Ints sum_factors(int, int p) const {
     if constexpr (F::kHasMin)
       return as_pairs(F::min(*this, 2 * p), F::min(*this, 2 * p + 1));

@@ -27,6 +27,8 @@ bool has_amx_bf16();
 bool has_neon();
 bool has_neon_dotprod();
 bool has_neon_i8mm();
+// Returns true: a WebAssembly module with vectors is not loaded where they are missing.
+bool has_wasm128();
 
 // Each linear_rows_*() implements KernelSet::linear_rows: it multiplies rows [begin, end) of args.w by all rows of
 // args.x. If the reference is as fast, it returns false and does nothing. The reference is as fast for float
@@ -42,17 +44,20 @@ bool linear_rows_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std:
 bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool linear_rows_wasm128(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
 // Each attend_*() implements KernelSet::attend. The AVX-512 version needs a processor with has_avx512_vnni().
 void attend_avx2(const cpu::AttendTile& tile);
 void attend_avx_vnni(const cpu::AttendTile& tile);
 void attend_avx512(const cpu::AttendTile& tile);
 void attend_neon(const cpu::AttendTile& tile);
+void attend_wasm128(const cpu::AttendTile& tile);
 
 // Each float_linear_*() implements RowKernels::float_linear.
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+void float_linear_wasm128(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 // The next three functions are used in arithmetic `fast`. They implement RowKernels::float_linear, rounds_x and
 // round_x, for bf16 weights and for f16 weights with many rows of x. float_linear_avx512 computes everything else.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
@@ -71,7 +76,7 @@ std::uint64_t int8_products_avx_vnni(std::uint64_t rounds);
 std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
 // The tables to which KernelSet::rows points.
-extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
+extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon, kRowsWasm128;
 extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // used only in arithmetic `fast`
 
 }  // namespace zinc_rt::cpu_simd

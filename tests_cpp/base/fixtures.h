@@ -67,7 +67,8 @@ inline std::string stand_in(const std::string& name) {
 // The file of a model. A test that names one of the shared folder runs on its stand-in in a clone alone; where it
 // counts on that model's sizes it says ZRT_NEED_SHARED_FIXTURES.
 inline std::string model_path(const std::string& name) {
-  if (name.starts_with("eagle3-")) return own_models().parent_path() / "blocks" / (name + ".gguf");
+  if (name.starts_with("eagle3-") || name.starts_with("assistant-"))
+    return own_models().parent_path() / "blocks" / (name + ".gguf");
   const bool is_own = name.starts_with("tiny_"), is_shared = !is_own && has_shared_fixtures();
   return (is_shared ? shared_models() : own_models()) / ((is_own || is_shared ? name : stand_in(name)) + ".gguf");
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <semaphore>
+#include <stdexcept>
 #include <thread>
 
 #include "base/platform/this_thread.h"
@@ -159,6 +160,37 @@ TEST(WorkQueue, ATaskThatThrowsEndsNothingElse) {
   queue.post([&] { ++n_ran; });
   queue.stop();
   EXPECT_EQ(n_ran, 1);
+}
+
+TEST(WorkQueue, WithoutThreadsTheCallerRunsTheTask) {
+  WorkQueue queue(0, 1, WorkQueue::Priority::kNormal, {"tests", std::chrono::milliseconds(1), 0.001});
+  const auto me = std::this_thread::get_id();
+  std::thread::id posted, ran;
+  queue.post("a", [&] { posted = std::this_thread::get_id(); });
+  EXPECT_EQ(posted, me);
+  EXPECT_TRUE(queue.run("a", [&] { ran = std::this_thread::get_id(); }, {}));
+  EXPECT_EQ(ran, me);
+  queue.post("a", [] { throw std::runtime_error("lost"); });  // logged
+  EXPECT_EQ(queue.run("a", [] { throw std::runtime_error("lost"); }, {}).error().code, StatusCode::kInternal);
+
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(queue.run("a", [] { ADD_FAILURE(); }, stop.get_token()).error().code, StatusCode::kCancelled);
+
+  // An owner whose budget is used is refused, others are not.
+  const auto spend = [] {
+    for (const auto begin = thread_time(); thread_time() - begin < std::chrono::milliseconds(2);) {
+    }
+  };
+  EXPECT_TRUE(queue.run("spender", spend, {}));
+  const auto refused = queue.run("spender", [] { ADD_FAILURE(); }, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, StatusCode::kExhausted);
+  EXPECT_GT(refused.error().retry_after_s, 0);
+  EXPECT_TRUE(queue.run("b", [] {}, {}));
+
+  queue.stop();
+  EXPECT_EQ(queue.run("b", [] { ADD_FAILURE(); }, {}).error().code, StatusCode::kUnavailable);
 }
 
 }  // namespace

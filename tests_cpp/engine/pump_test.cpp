@@ -148,5 +148,41 @@ TEST_F(Pump, AFullRingIsEmptiedByWhoFillsIt) {
   expect_all_free(engine);
 }
 
+TEST(PublicPump, AProgramWithItsOwnLoopDrivesTheEngine) {
+  EngineOptions options;
+  options.tier = "t_cpu";
+  options.max_context = 64;
+  options.max_slots = 2;
+  auto engine = Engine::open_without_threads(model_path("llama_spm-f32"), options);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto idle = engine->pump();
+  ASSERT_TRUE(idle);
+  EXPECT_FALSE(idle->ran);
+  EXPECT_EQ(idle->wait_ms, std::numeric_limits<double>::infinity());
+  const auto tenant = engine->tenant("page");
+  ASSERT_TRUE(tenant);
+  const auto session = tenant->session();
+  ASSERT_TRUE(session);
+  Request request;
+  request.token_ids = prompt(10);
+  request.max_tokens = 3;
+  request.ignore_eos = true;
+  const auto sink = std::make_shared<DeafSink>();
+  const auto handle = session->submit(std::move(request), sink);
+  ASSERT_TRUE(handle) << handle.error().message;
+  EXPECT_FALSE(handle->is_done());
+  int n = 0;
+  while (engine->pump()->ran) ++n;
+  EXPECT_EQ(n, 3);
+  EXPECT_TRUE(handle->is_done());
+  EXPECT_EQ(handle->completion().token_ids.size(), 3u);
+  engine->close();
+  EXPECT_FALSE(engine->pump()->ran);
+
+  auto with_threads = Engine::open(model_path("llama_spm-f32"), options);
+  ASSERT_TRUE(with_threads);
+  EXPECT_EQ(with_threads->pump().error().code, StatusCode::kUnavailable);
+}
+
 }  // namespace
 }  // namespace zinc_rt

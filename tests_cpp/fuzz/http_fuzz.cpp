@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/utf8.h"
-#include "server/transport/http_head.h"
+#include "server/http/http_head.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace zinc_rt::server;

@@ -1,6 +1,6 @@
 // An Engine runs one or more models for one or more tenants. Each model has a tier, a tokenizer and a chat template.
 // Thread rule: any thread. The engine's own threads run the steps (one thread per device) and deliver the events (one
-// thread).
+// thread). In an engine without threads, the callers of pump() and of functions that wait do that work.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,25 @@ namespace zinc_rt {
 
 enum class LogitsRows : std::uint8_t { kAll, kLast };
 
+// Pumped tells what Engine::pump() did.
+struct Pumped {
+  bool ran = false;  // a step ran, or a sink took events
+  // If nothing ran: after how many ms there may be something to do, because a deadline or a rate is due then. Infinite:
+  // nothing before a request is submitted or cancelled, or a sink has room again.
+  double wait_ms = 0;
+};
+
 class Engine {
  public:
   // Opens an engine with one model. Errors name the file, the key or tensor, the tier, and what would help.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
+  // Opens an engine without threads for steps, events, grammars and masks, for programs that have their own loop. What
+  // computes inside a step, such as T-CPU, still has its threads. Where the system has no threads, such as in a web page,
+  // open() does the same. Errors: as in open().
+  static Result<Engine> open_without_threads(const std::string& model, const EngineOptions& options = {});
+  // Runs a step on each device that has something to compute, and delivers its events to the sinks. A step that fails
+  // ends its requests with the error. Must not be called from a sink. Errors: kUnavailable for an engine with threads.
+  Result<Pumped> pump();
   // Starts an engine without a model; add_model() then adds the first one. Only the options threads and max_models are
   // used. Errors: kInvalidArgument if check(options) fails.
   static Result<Engine> start(const EngineOptions& options = {});

@@ -78,6 +78,11 @@ Status CpuRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatri
   return {};
 }
 
+Result<Buffer> CpuRing::import_bo(Ring& owner, const Buffer& buffer) {
+  ZRT_TRY(const auto memory, owner.map(buffer));
+  return import_host(memory);
+}
+
 Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
   ZRT_TRY(const auto file, kernel::read_zrt(zrt));
   if (file.target != kernel::Target::kCpu)

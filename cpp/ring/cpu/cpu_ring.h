@@ -35,6 +35,7 @@ class CpuRing final : public Ring {
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   Result<Buffer> import_host(std::span<const std::byte> memory) override { return memory_.import_host(memory); }
+  Result<Buffer> import_bo(Ring& owner, const Buffer& buffer) override;
   const kernel::KernelTable& kernels() const override { return table_; }
   RingStats stats() const override;
   std::string describe() const override;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#if defined(ZRT_CPU_SIMD) || defined(ZRT_CPU_SIMD_NEON)
+#if defined(ZRT_CPU_SIMD) || defined(ZRT_CPU_SIMD_NEON) || defined(ZRT_CPU_SIMD_WASM)
 #include "kernels/cpu_simd/units.h"
 #endif
 
@@ -65,6 +65,10 @@ const Entry kSets[] = {
     {{"neon_dotprod", true, cpu_simd::linear_rows_neon_dotprod, cpu_simd::attend_neon, &cpu_simd::kRowsNeon},
      cpu_simd::has_neon_dotprod},
     {{"neon", true, cpu_simd::linear_rows_neon, cpu_simd::attend_neon, &cpu_simd::kRowsNeon}, cpu_simd::has_neon},
+#endif
+#if defined(ZRT_CPU_SIMD_WASM)
+    {{"wasm128", true, cpu_simd::linear_rows_wasm128, cpu_simd::attend_wasm128, &cpu_simd::kRowsWasm128},
+     cpu_simd::has_wasm128},
 #endif
     {{"ref"}, [] { return true; }},
 };

@@ -6,7 +6,7 @@
 #include <expected>
 #include <string>
 
-#include "server/transport/http.h"
+#include "server/http/http.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::server {

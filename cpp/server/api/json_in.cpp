@@ -74,10 +74,14 @@ std::uint64_t bytes_as_parsed(std::string_view text) {
   return bytes;
 }
 
-ApiResult<Json> read_object(const HttpRequest& request) {
-  auto body = parse_json(request.body);
+ApiResult<Json> parse_object(std::string_view text) {
+  auto body = parse_json(text);
   if (!body || body->is_object()) return body;
   return std::unexpected(make_error(400, fmt::format("[request] {} is given, an object wanted", show(*body))));
+}
+
+ApiResult<Json> read_object(const HttpRequest& request) {
+  return parse_object(request.body);
 }
 
 ApiResult<void> expect_no_fields(const HttpRequest& request) {

@@ -23,7 +23,9 @@ ApiResult<Json> parse_json(std::string_view text);
 // Returns an upper bound on the memory of the parsed value, the text and two copies of its strings, in bytes. The text
 // is not parsed, so it need not be valid JSON.
 std::uint64_t bytes_as_parsed(std::string_view text);
-// Parses the request's body, which must be an object.
+// Parses the text of a body, which must be an object. Errors: those of parse_json(); 400 for another value.
+ApiResult<Json> parse_object(std::string_view text);
+// Parses the request's body with parse_object().
 ApiResult<Json> read_object(const HttpRequest& request);
 
 // Fields reads the fields of a JSON object from a client. Each get_*() adds its field to known(). A field that is null

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/letter_case.h"
 #include "base/utf8.h"
-#include "server/transport/http_head.h"
+#include "server/http/http_head.h"
 
 namespace zinc_rt::server {
 namespace {

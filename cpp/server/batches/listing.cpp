@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/read_number.h"
-#include "server/transport/http_head.h"
+#include "server/http/http_head.h"
 
 namespace zinc_rt::server {
 ApiResult<Json> read_query(std::string_view query) {

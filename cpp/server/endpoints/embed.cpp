@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
+#include "server/api/request_checks.h"
 #include "server/core.h"
 #include "server/embedding_task.h"
 #include "server/incoming.h"
@@ -24,7 +25,7 @@ ApiResult<void> check_embeds(const ServerCore& core, const EmbeddingCall& call, 
         "[embeddings] model \"{}\" scores pairs of texts (pooling rank) and gives no embeddings; POST /v1/rerank and "
         "/v1/score ask for scores",
         model.id));
-  ZRT_CHECK_OK(check_context(call.wanted_context, model));
+  ZRT_CHECK_OK(check_context(call.wanted_context, model.max_context));
   const std::uint32_t dimensions = call.requests.front().dimensions;
   if (dimensions > model.card.embedding_dim)
     return wrong_field("dimensions", fmt::format("{} is given, 1 to {} allowed (model \"{}\")", dimensions,

@@ -1,6 +1,6 @@
 // Handles /v1/messages/count_tokens.
 #include "base/error.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
 #include "server/core.h"
 #include "server/incoming.h"
 

@@ -3,6 +3,8 @@
 
 #include "base/conversation.h"
 #include "base/error.h"
+#include "server/answers/model_answers.h"
+#include "server/answers/model_options.h"
 #include "server/api/generation_call.h"
 #include "server/core.h"
 #include "server/incoming.h"
@@ -11,20 +13,8 @@
 namespace zinc_rt::server {
 namespace {
 
-Json describe_model(const ServedModel& model) {
-  Json out{{"id", model.id},
-           {"object", "model"},
-           {"created", model.created_s},
-           {"owned_by", "zinc_rt"},
-           {"max_model_len", model.max_context}};
-  out.update(Json::parse(to_json(model.card, CardDetail::kListed)));
-  if (model.card.tool_format.empty()) out["tool_format"] = Json();
-  out.update(Json::parse(to_json(model.memory, CardDetail::kListed)));
-  out["capabilities"] = {capability_of(model.card)};  // the kind of requests that the model accepts
-  out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
-  out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
-  out["state"] = "loaded";
-  return out;
+Json describe(const ServedModel& model) {
+  return describe_model({model.id, model.created_s, model.max_context, model.n_bad_logits}, model.card, model.memory);
 }
 
 // Describes a model that is loaded when a request names it. All other properties of the model would have to be read
@@ -140,7 +130,7 @@ ApiResult<std::string> tokenizer_info(ServerCore& core, Fields&, const ServedMod
 ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   Json list = Json::array();
   for (const auto& model : core.models.list()) {
-    list.push_back(describe_model(model));
+    list.push_back(describe(model));
     for (const auto& alias : model.aliases) {
       list.push_back(list.back());
       list.back()["id"] = alias;
@@ -171,32 +161,6 @@ ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const Se
   return as_text(Json{{"prompt", text}});
 }
 
-// Reads an option for a model that a request loads. Errors: 400 with the field's name.
-ApiResult<void> take(Fields& fields, const EngineOption& row, std::string& out) {
-  constexpr std::size_t kLongest = 256;
-  ZRT_TRY(const auto text,
-          row.choices.empty() ? fields.get_string(row.name, kLongest) : fields.get_choice(row.name, row.choices));
-  if (text) out = *text;
-  return {};
-}
-ApiResult<void> take(Fields& fields, const EngineOption& row, std::uint32_t& out) {
-  ZRT_TRY(const auto number, fields.get_int(row.name, row.least, row.most));
-  if (number) out = static_cast<std::uint32_t>(*number);
-  return {};
-}
-ApiResult<void> take(Fields& fields, const EngineOption& row, bool& out) {
-  ZRT_TRY(const auto is_on, fields.get_bool(row.name));
-  if (is_on) out = *is_on;
-  return {};
-}
-// Reads a list of device numbers; the engine checks its entries.
-ApiResult<void> take(Fields& fields, const EngineOption& row, std::vector<std::uint32_t>& out) {
-  constexpr std::size_t kMostDevices = 64;
-  ZRT_TRY(const auto devices, fields.get_ids(row.name, kMostDevices, "numbers of devices"));
-  if (devices) out.assign(devices->begin(), devices->end());
-  return {};
-}
-
 ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
@@ -209,9 +173,7 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   spec.id = id ? *id : Models::default_id(*path);
   if (!is_good_model_id(spec.id))
     return fields.wrong("id", show(spec.id) + " is given, text of 1 to 256 bytes without control characters wanted");
-  for (const EngineOption& row : engine_options())
-    if (row.audience != EngineOption::Audience::kEngine)
-      ZRT_CHECK_OK(std::visit([&](auto member) { return take(fields, row, spec.options.*member); }, row.member));
+  ZRT_CHECK_OK(read_model_options(fields, spec.options));
   if (!spec.options.draft_model.empty() && spec.options.draft_model != kOwnMtpBlock) {
     ZRT_TRY(spec.options.draft_model, core.model_folders.resolve(spec.options.draft_model, "draft_model"));
   }
@@ -219,7 +181,7 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   if (core.is_draining) return std::unexpected(shutting_down());
   ZRT_CHECK_OK(core.models.load(spec, LoadedBy::kAdmin));
   ZRT_TRY(const auto loaded, core.models.find(spec.id));
-  return describe_model(loaded).dump();
+  return describe(loaded).dump();
 }
 
 ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
@@ -235,9 +197,9 @@ ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
 // Describes a model. If the model is not loaded, it stays so.
 ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
   const auto& name = exchange.params.at("id");
-  if (const auto model = core.models.find(name)) return describe_model(*model).dump();
+  if (const auto model = core.models.find(name)) return describe(*model).dump();
   ZRT_TRY(const auto offered, core.on_demand.find_offered(name));
-  if (const auto model = core.models.find(offered.id)) return describe_model(*model).dump();
+  if (const auto model = core.models.find(offered.id)) return describe(*model).dump();
   return describe_offered(core, offered).dump();
 }
 

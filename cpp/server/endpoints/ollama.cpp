@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
+#include "server/api/request_checks.h"
 #include "server/core.h"
 #include "zinc_rt/version.h"
 

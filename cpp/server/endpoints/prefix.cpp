@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "server/api/generation_call.h"
+#include "server/api/request_checks.h"
 #include "server/core.h"
 #include "server/incoming.h"
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "server/answers/model_answers.h"
 
 namespace zinc_rt::server {
 
@@ -27,21 +28,11 @@ std::string served_id(const ModelSpec& spec) {
   return spec.id.empty() ? Models::default_id(spec.path) : spec.id;
 }
 
-const char* capability_of(const ModelCard& card) {
-  if (card.pooling.empty()) return "completion";
-  return card.pooling == "rank" ? "rerank" : "embedding";
-}
-
 bool is_good_model_id(std::string_view id) {
   return !id.empty() && id.size() <= 256 && is_utf8(id) && !has_control_characters(id);
 }
 
 namespace {
-
-// reads_tools() tests a template with these messages and tools.
-constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
-constexpr std::string_view kProbeTools =
-    R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
 
 // Returns a text that changes if the model's file is replaced by another file of the same name.
 std::string source_of(const ModelSpec& spec) {
@@ -260,9 +251,7 @@ bool Models::reads_tools(const ServedModel& model, const std::string& template_k
     const auto it = reads_tools_.find({model.id, template_kwargs});
     if (it != reads_tools_.end()) return it->second;
   }
-  const auto without = engine_.apply_template(kProbeMessages, {}, true, template_kwargs, model.engine_name);
-  const auto with = engine_.apply_template(kProbeMessages, kProbeTools, true, template_kwargs, model.engine_name);
-  const bool found = !without || !with || *without != *with;
+  const bool found = server::reads_tools(engine_, model.engine_name, template_kwargs);
   const std::lock_guard lock(mutex_);
   if (reads_tools_.size() < kMostKnown) reads_tools_[{model.id, template_kwargs}] = found;
   return found;

@@ -52,9 +52,6 @@ struct ServedModel {
   std::shared_ptr<const void> hold;
 };
 
-// Returns what requests may use a model for: "completion", "embedding" or "rerank".
-const char* capability_of(const ModelCard& card);
-
 // Returns whether a text can be a model's id. Ids appear in paths, logs and metrics, so they have 1 to 256 bytes of
 // UTF-8 without control characters.
 bool is_good_model_id(std::string_view id);
@@ -79,8 +76,7 @@ class Models {
   ApiResult<ServedModel> find(const std::string& name) const;
   // For display only: unlike find(), the copies do not prevent that a model is removed.
   std::vector<ServedModel> list() const;
-  // Returns whether the template's text changes if tools are given. Also returns true if the template fails to produce
-  // a text.
+  // Returns reads_tools() of answers/model_answers.h, and remembers it.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
   // Sets n_bad_logits to the engine's count. Does nothing for an unknown name.
   void note_bad_logits(const std::string& engine_name, std::uint64_t n);

@@ -54,11 +54,12 @@ class OnDemand {
   // Nullopt: only models that are loaded can be found, and look() unloads those that requests loaded.
   void set(std::optional<OnDemandOptions> options);
 
-  // Calls `then` with the model of this name. If the model is loaded, calls it at once on this thread. Otherwise loads
-  // the model, then calls it on a thread of `work`; if the client has disconnected before that, `then` is destroyed
-  // without a call. An empty name means the first configured model, or the only existing one. Errors: 404 with the ids;
-  // those of Models::load; 429 if the payer has had too many models loaded; 503 if no model can make room or too many
-  // requests wait.
+  // Calls `then` with the model of this name, or with an error. An empty name means the first configured model, or the
+  // only existing one. If the model is loaded, calls `then` at once on this thread. Otherwise loads the model, then
+  // calls `then` on a thread of `work`. If the client has disconnected before that call, `then` is destroyed without a
+  // call. Errors: 404 that lists the ids if there is no such model; the errors of Models::load; 429 if requests of the
+  // payer (Asker::payer) have caused too many loads; 503 if no loaded model may be unloaded to make room, or if too
+  // many requests wait for the model.
   void find(const std::string& name, Asker asker, Then then);
   // Returns the description of a model that could be loaded but is not loaded. Errors: 404 that lists the ids.
   ApiResult<OfferedModel> find_offered(const std::string& name) const;

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/growing_body.h"
-#include "server/transport/http_head.h"
+#include "server/http/http_head.h"
 #include "server/transport/transport.h"
 
 namespace zinc_rt::server {

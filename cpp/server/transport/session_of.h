@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "server/transport/answer.h"
+#include "server/http/answer.h"
 #include "server/transport/request_parser.h"
 #include "server/transport/sessions.h"
 

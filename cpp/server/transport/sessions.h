@@ -10,8 +10,8 @@
 #include <string>
 #include <unordered_set>
 
+#include "server/http/byte_budget.h"
 #include "server/transport/asio_types.h"
-#include "server/transport/byte_budget.h"
 #include "server/transport/transport.h"
 
 namespace zinc_rt::server {

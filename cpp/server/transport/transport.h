@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "server/transport/http.h"
+#include "server/http/http.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::server {

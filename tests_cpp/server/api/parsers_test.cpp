@@ -7,7 +7,7 @@
 
 #include "base/conversation.h"
 #include "server/api/generation_call.h"
-#include "server/transport/http_head.h"
+#include "server/http/http_head.h"
 
 namespace zinc_rt::server {
 namespace {

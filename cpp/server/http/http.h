@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/transport/byte_budget.h"
+#include "server/http/byte_budget.h"
 
 namespace zinc_rt::server {
 

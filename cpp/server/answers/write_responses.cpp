@@ -3,7 +3,7 @@
 
 #include "base/base64.h"
 #include "base/json_text.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
 
 namespace zinc_rt::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/api/write_logprobs.h"
+#include "server/answers/write_logprobs.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
 
 namespace zinc_rt::server {
 

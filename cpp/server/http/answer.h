@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "server/transport/http.h"
+#include "server/http/http.h"
 
 namespace zinc_rt::server {
 

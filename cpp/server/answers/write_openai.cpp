@@ -4,9 +4,9 @@
 
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "server/api/answer_writer.h"
-#include "server/api/openai_json.h"
-#include "server/api/write_logprobs.h"
+#include "server/answers/answer_writer.h"
+#include "server/answers/openai_json.h"
+#include "server/answers/write_logprobs.h"
 
 namespace zinc_rt::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/transport/http.h"
+#include "server/http/http.h"
 
 namespace zinc_rt::server {
 

@@ -1,4 +1,4 @@
-#include "server/transport/http_head.h"
+#include "server/http/http_head.h"
 #include "base/letter_case.h"
 #include "base/utf8.h"
 

@@ -4,9 +4,9 @@
 
 #include "base/json_text.h"
 #include "base/strict_json.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
+#include "server/answers/write_logprobs.h"
 #include "server/api/error_forms.h"
-#include "server/api/write_logprobs.h"
 
 namespace zinc_rt::server {
 namespace {

@@ -1,5 +1,5 @@
 // AnswerWriter writes the answer to one API call, whole or as the pieces of a stream. Each API has a class
-// (write_*.cpp), and each answer a writer. endpoints/generate.cpp has the table of classes.
+// (write_*.cpp), and each answer a writer. generation_apis.cpp has the table of classes.
 // Thread rule: GenerationJob calls it from several threads, but from one at a time for each choice.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "server/transport/answer.h"
+#include "server/http/answer.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/json_text.h"
 #include "base/strict_json.h"
-#include "server/api/answer_writer.h"
+#include "server/answers/answer_writer.h"
 #include "server/api/error_forms.h"
 
 namespace zinc_rt::server {
