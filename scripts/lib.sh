@@ -205,6 +205,13 @@ build() {
   [ $# -gt 0 ] && shift
   say "building ${targets[*]} (build/$preset)"
   mkdir -p build
+  # A folder with another compiler than the preset's is begun anew: CMake would change the compiler and forget the options.
+  local compiler
+  compiler=$(sed -n "/\"name\": \"$preset\"/,/}/s/.*\"CMAKE_CXX_COMPILER\": \"\([^\"]*\)\".*/\1/p" CMakePresets.json | head -n 1)
+  if [ -n "$compiler" ] && [ -f "build/$preset/CMakeCache.txt" ] &&
+    ! grep -qE "^CMAKE_CXX_COMPILER:[A-Z]+=(.*/)?${compiler//+/[+]}$" "build/$preset/CMakeCache.txt"; then
+    cuda+=(--fresh)
+  fi
   [ -z "${ZRT_CUDA_ARCHITECTURES:-}" ] || cuda+=("-DZRT_CUDA_ARCHITECTURES=${ZRT_CUDA_ARCHITECTURES// /;}")
   cmake --preset "$preset" "${cuda[@]}" "$@" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log" >&2; die "cmake failed"; }
   sed -n '/left out/s/^-- //p' "build/$preset.configure.log"

@@ -38,7 +38,7 @@ void run(const CpuArgs& args) {
           {args.buffer<const std::byte>(Operand::down_w) + std::uint64_t{id} * args.symbols[kSymbols["pitch:down_w"]],
            w_dtype, args.is_packed(Operand::down_w), d, nullptr,
            args.buffer<const std::byte>(Operand::x) + (std::uint64_t{t} * k + j) * row_bytes(x_dtype, f), x_dtype, 0, f,
-           1, y - begin, d, reinterpret_cast<float*>(args.lds), args.set},
+           1, y_before(y, begin), d, reinterpret_cast<float*>(args.lds), args.set},
           begin, end);
     }
     add_scaled(weight, y, acc, end - begin);

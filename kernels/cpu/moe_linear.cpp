@@ -41,7 +41,7 @@ void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint3
   std::uint32_t choices[kGather], n = 0;
   const auto compute = [&] {
     linear_rows({static_cast<const std::byte*>(args.w) + expert * args.w_pitch, args.w_dtype, args.packed, args.f,
-                 nullptr, x, args.x_dtype, pitch, args.d, n, y - begin, kMoeTile, linear_scratch, args.set},
+                 nullptr, x, args.x_dtype, pitch, args.d, n, y_before(y, begin), kMoeTile, linear_scratch, args.set},
                 begin, end);
     for (std::uint32_t i = 0; i < n; ++i) std::copy_n(y + i * kMoeTile, end - begin, out(choices[i]));
     n = 0;

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) float conv_channel(const ConvStep& 
   const std::uint64_t pitch = step.pitch;
   const float now = step.x[ch];
   const float* w = step.w + std::uint64_t{ch} * step.width;
-  float* state = step.state + ch;
+  float* state = step.taps > 0 ? step.state + ch : nullptr;
   float acc = w[0] * (step.taps > 0 ? state[0] : now);
   for (std::uint32_t i = 1; i < step.width; ++i)
     acc = __builtin_fmaf(w[i], i < step.taps ? state[i * pitch] : now, acc);
@@ -118,6 +118,11 @@ struct LinearArgs {
   const KernelSet* set = nullptr;  // if null, the reference runs
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+// Returns the y of LinearArgs for which row `begin` is written to `at`, if no row before `begin` is computed. It is found by
+// integers, because a pointer may not point before its array.
+inline float* y_before(float* at, std::uint32_t begin) {
+  return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(at) - std::uint64_t{begin} * sizeof(float));
+}
 
 // The following types and functions are for ops that fuse RMS_NORM with LINEARs (linear.cpp). norm_linear_prepare
 // computes h = RMS_NORM(x, norm_w) once per token. If `quantize` is set, it also quantizes h to the type that each

@@ -51,7 +51,8 @@ void run(const CpuArgs& args) {
   for (std::uint32_t t = 0; t < n;) {
     const auto slot = static_cast<std::uint64_t>(slots[t]);
     const StateRun& of = args.buffer<const StateRun>(Operand::runs)[slot];
-    const auto entry = [&](std::uint64_t i) {
+    const auto entry = [&](std::uint64_t i) -> float* {
+      if (c.taps == 0) return nullptr;
       return args.buffer<float>(Operand::state) + i * c.taps * channels + begin;
     };
     const auto saved = [&](std::uint64_t i) {

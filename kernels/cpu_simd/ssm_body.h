@@ -64,7 +64,7 @@ void delta_step(const cpu::DeltaStep& step) {
 ZRT_SIMD void conv_lanes(const cpu::ConvStep& step, std::uint32_t ch) {
   const std::uint64_t pitch = step.pitch;
   const float* w = step.w + std::uint64_t{ch} * step.width;
-  float* state = step.state + ch;
+  float* state = step.taps > 0 ? step.state + ch : nullptr;
   const Floats now = load(step.x + ch);
   const auto stride = static_cast<std::int32_t>(step.width);
   Floats acc = gather(w, stride) * (step.taps > 0 ? load(state) : now);

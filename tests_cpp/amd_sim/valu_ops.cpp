@@ -17,8 +17,6 @@ using i32 = std::int32_t;
 using u64 = std::uint64_t;
 using i64 = std::int64_t;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 float max_num(float a, float b) {
   if (std::isnan(a)) return b;
   if (std::isnan(b)) return a;

@@ -101,7 +101,7 @@ TEST(LocalServer, WholeAndStreamedAnswersHaveTheSameText) {
   std::stringstream lines(streamed.body);
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("data: {")) text += Json::parse(line.substr(6))["choices"][0]["text"];
-  EXPECT_EQ(text, json["choices"][0]["text"]);
+  EXPECT_EQ(json["choices"][0]["text"], text);
 }
 
 TEST(LocalServer, EachPromptHasItsChoices) {
