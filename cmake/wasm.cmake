@@ -15,4 +15,5 @@ list(PREPEND CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES ${CMAKE_CURRENT_LIST_DIR}/..
 set(CMAKE_CXX_FLAGS_INIT "-stdlib=libc++ -msimd128 -fexceptions -fignore-exceptions -Wno-deprecated -D_WASI_EMULATED_SIGNAL -DSPDLOG_NO_TLS -Werror=shift-count-overflow")
 set(ZRT_OPTIMIZE -Os)  # a page downloads the module; only kernels compute much
 set(CMAKE_C_FLAGS_INIT "-msimd128 -Wno-deprecated")
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-stdlib=libc++ -lwasi-emulated-signal -lwasi-emulated-getpid -Wl,-z,stack-size=1048576 -Wl,--max-memory=4294967296")
+# printscan-long-double: without it strtod, by which JSON reads 0.7, ends the program.
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-stdlib=libc++ -lwasi-emulated-signal -lwasi-emulated-getpid -lc-printscan-long-double -Wl,-z,stack-size=1048576 -Wl,--max-memory=4294967296")

@@ -115,6 +115,7 @@ REQUESTS = {
     "tools": ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 8, "seed": 3, "tools": [TOOL]}),
     "format": ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 24, "seed": 3, "response_format": FORMAT}),
     "stops": ("/v1/completions", {"prompt": "Once", "max_tokens": 30, "seed": 4, **STOPS}),
+    "decimals": ("/v1/completions", {"prompt": "Once", "max_tokens": 8, "seed": 5, "temperature": 0.7, "min_p": 0.05}),
     "unknown field": ("/v1/completions", {"prompt": "a", "colour": 3}),
     "wrong type": ("/v1/chat/completions", {"messages": "hi"}),
     "too long": ("/v1/completions", {"prompt": "a b " * 400}),
