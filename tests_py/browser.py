@@ -76,7 +76,9 @@ class Page:
     def wait(self, condition, seconds=60):
         end = time.monotonic() + seconds
         while not self.evaluate(f"Boolean({condition})"):
-            assert time.monotonic() < end, f"never: {condition}"
+            if time.monotonic() >= end:
+                shown = self.evaluate("document.body.innerText")
+                raise AssertionError(f"never: {condition}; {self.problems}; the page says: {shown[:2000]}")
             time.sleep(0.05)
 
     def type(self, text):

@@ -13,7 +13,8 @@
 namespace zinc_rt {
 namespace {
 
-constexpr std::uint32_t kDefaultContext = 32768;
+// Where memory ends at 4 GiB (WebAssembly), the KV cache may not take it all.
+constexpr std::uint32_t kDefaultContext = sizeof(void*) > 4 ? 32768 : 4096;
 constexpr std::uint32_t kMaxOutputs = 64;
 constexpr std::uint32_t kMaxSlots = 4096;
 constexpr std::uint32_t kMaxCheckpoints = 1u << 16;

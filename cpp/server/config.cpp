@@ -57,6 +57,7 @@ void read_server(Table& t, const toml::node&, Config& config) {
   t.take_count("max_loaded", config.on_demand.max_loaded);
   t.take("keep_alive_s", config.on_demand.keep_alive_s);
   t.take_strings("cors_origins", config.options.cors_origins);
+  t.take("page_engine", config.options.page_engine);
   if (t.get("model_dirs") != nullptr) t.take_strings("model_dirs", config.options.model_dirs.emplace());
   config.server_values = t.to_json();
 }

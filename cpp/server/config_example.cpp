@@ -34,6 +34,7 @@ allow_anonymous = false              # without any key, listen on a host that ot
 access_log = "on"                    # a line on stderr for each request but good health probes; all; off
 tolerant = false                     # unknown fields of generating requests are passed over, and named in a header
 cors_origins = []                    # sites whose pages may call it, as "https://chat.example"; "*": any
+# page_engine = "/srv/zinc_rt.wasm"  # /local is a page that computes in the browser, with this engine (docs/browser.md)
 # on_demand = false                  # also serve the models folder: a model is loaded when a request names it
 max_loaded = 3                       # so many models of the folder at once
 keep_alive_s = 300.0                 # a model of the folder that is idle for longer is unloaded; -1: never

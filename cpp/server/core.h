@@ -111,6 +111,9 @@ void add_health_routes(Router& router, ServerCore& core);
 // Adds the paths of options.metrics_listen, which need no key: probes, load and metrics.
 void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
+// Serves /local, a page with an engine in it. page_engine: the path of zinc_rt.wasm. Errors: kNotFound, and kInvalidArgument
+// if the file is no WebAssembly module.
+Status add_local_page_routes(Router& router, ServerCore& core, const std::string& page_engine);
 
 // If previous_response_id names an earlier response, inserts its input and output before the body's input. Also sets
 // whether this response is stored. Errors: 400, 404, those of hold_parsed().

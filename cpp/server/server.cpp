@@ -194,6 +194,7 @@ class ServerImpl final : public Server {
         ByteBudget::Limits{std::max(ServerCore::kMostParsed, of_tenant), SIZE_MAX, of_tenant});
     core_.is_tolerant = options.is_tolerant;
     cors_origins_ = options.cors_origins;
+    if (!options.page_engine.empty()) ZRT_CHECK_OK(add_local_page_routes(router_, core_, options.page_engine));
     ZRT_TRY(auto folders, model_folders(models, options));
     core_.model_folders.set(std::move(folders));
     if (is_loopback(options.transport.host) && !options.allow_anonymous) site_.listens_on = options.transport.host;

@@ -29,6 +29,9 @@ struct ServerOptions {
   std::uint64_t max_answer_bytes = 64 << 20;  // approximate limit on one answer
   // Origins (sites) whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
+  // Path of the engine for web pages, zinc_rt.wasm (docs/browser.md): /local then is a page with this engine in it. Empty:
+  // there is none.
+  std::string page_engine;
   AccessLogOf access_log = AccessLogOf::kRequests;
   // metrics_listen is a second address, host:port, that answers probes, /metrics and /load without a key and without
   // TLS; empty: none. It shows tenants' names only if metrics_tenants is set.

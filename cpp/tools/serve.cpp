@@ -34,7 +34,7 @@ struct ServeOptions {
   ModelOptions model;
   std::string id, config, host, api_key, admin_key, state, tls_cert, tls_key;
   std::vector<std::string> cors_origins, model_dirs, served_names;
-  std::string metrics_listen;
+  std::string metrics_listen, page_engine;
   std::optional<double> shutdown_delay_s;
   int port = -1, ready_fd = -1;
   std::string access_log, log_format;
@@ -95,6 +95,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   }
   if (config.options.state_path == "none") config.options.state_path.clear();
   if (!o.model_dirs.empty()) config.options.model_dirs = o.model_dirs;
+  if (!o.page_engine.empty()) config.options.page_engine = o.page_engine;
   if (!o.cors_origins.empty()) config.options.cors_origins = o.cors_origins;
   if (!o.model.model.empty()) {
     ZRT_TRY(const auto path, model_path(o.model.model));
@@ -364,6 +365,8 @@ void add_serve(CLI::App& app, int& exit) {
       .add_option("--cors-origin", o->cors_origins,
                   "a site whose pages may call this server, as https://chat.example; *: any; may be repeated")
       ->allow_extra_args(false);
+  command.add_option("--page-engine", o->page_engine,
+                     "zinc_rt.wasm: /local is then a chat page that computes in the browser (docs/browser.md)");
   command
       .add_option("--models-dir", o->model_dirs,
                   "a folder that /v1/models/load may load from; may be repeated; else those of the models at the start")

@@ -1,6 +1,9 @@
 // The paths that the server has, and those that docs/server.md tells of.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -62,6 +65,13 @@ Paths served() {
   add_tenant_routes(router, core);
   add_health_routes(router, core);
   add_ui_routes(router, core);
+  const auto module = std::filesystem::temp_directory_path() / fmt::format("zrt_module_{}.wasm", ::getpid());
+  EXPECT_FALSE(add_local_page_routes(router, core, module)) << "there is no file";
+  std::ofstream(module) << "text";
+  EXPECT_FALSE(add_local_page_routes(router, core, module)) << "it is no module";
+  std::ofstream(module) << std::string_view("\0asm", 4);
+  EXPECT_TRUE(add_local_page_routes(router, core, module));
+  std::filesystem::remove(module);
   Paths paths;
   for (const Route& route : router.routes()) {
     auto path = route.path.starts_with("/ui/") ? "/ui/*" : route.path;

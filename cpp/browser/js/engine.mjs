@@ -68,6 +68,11 @@ export class LocalEngine {
     return JSON.parse(this.#call(() => this.#text(this.#exports.zrt_info())));
   }
 
+  // The bytes that the module has taken: weights, KV cache and all else.
+  get memoryBytes() {
+    return this.#exports.memory.buffer.byteLength;
+  }
+
   // Ends all calls with an error. The memory is free once nothing refers to the engine.
   close(reason = new Error("the engine was closed")) {
     this.#failure ??= reason;

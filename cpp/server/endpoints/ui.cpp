@@ -1,9 +1,11 @@
-// Handles / and /ui/*: the chat page. The page contains no secrets. The page gets its data from the API's paths, with
-// the user's key.
+// Handles / and /ui/*: the chat page; and /local: the same page with an engine in it. The page contains no secrets. It
+// gets its data from the API's paths, with the user's key.
 #include <fmt/format.h>
 
+#include "base/mapped_file.h"
 #include "server/core.h"
 #include "server/endpoints/ui_files.h"
+#include "server/tenants/api_keys.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -13,6 +15,13 @@ namespace {
 constexpr const char* kPolicy =
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+// The policy of the page with an engine in it, which compiles that engine and downloads models from other servers. The
+// page's worker needs it too.
+constexpr const char* kLocalPolicy =
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; connect-src *; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+constexpr std::string_view kLocalPage = "local.html", kLocalWorker = "worker.js";
 
 // Returns whether the client wants the page. Clients of Ollama request the path / only to find out whether the server
 // runs.
@@ -29,11 +38,11 @@ void answer_running(ServerCore& core, Exchange& exchange) {
   exchange.connection->respond(std::move(response));
 }
 
-void answer_file(ServerCore& core, Exchange& exchange, const UiFile& file) {
+void answer_file(ServerCore& core, Exchange& exchange, const UiFile& file, const char* policy = kPolicy) {
   HttpResponse response;
-  response.headers = {{"ETag", std::string(file.etag)},     {"Cache-Control", "no-cache"},
-                      {"Content-Security-Policy", kPolicy}, {"X-Content-Type-Options", "nosniff"},
-                      {"X-Frame-Options", "DENY"},          {"Referrer-Policy", "no-referrer"}};
+  response.headers = {{"ETag", std::string(file.etag)},    {"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy", policy}, {"X-Content-Type-Options", "nosniff"},
+                      {"X-Frame-Options", "DENY"},         {"Referrer-Policy", "no-referrer"}};
   response.content_type = file.content_type;
   if (exchange.request.header("if-none-match") == file.etag)
     response.status = 304;
@@ -47,6 +56,7 @@ void answer_file(ServerCore& core, Exchange& exchange, const UiFile& file) {
 
 void add_ui_routes(Router& router, ServerCore& core) {
   for (const UiFile& file : ui_files()) {
+    if (file.name == kLocalPage || file.name == kLocalWorker) continue;
     const bool is_page = file.name == "index.html";
     router.add({"GET", is_page ? "/" : fmt::format("/ui/{}", file.name), Access::kOpen, true,
                 [&core, &file, is_page](Exchange& exchange) {
@@ -54,6 +64,26 @@ void add_ui_routes(Router& router, ServerCore& core) {
                   answer_file(core, exchange, file);
                 }});
   }
+}
+
+Status add_local_page_routes(Router& router, ServerCore& core, const std::string& page_engine) {
+  ZRT_TRY(const MappedFile file, MappedFile::open(page_engine));
+  const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (!bytes.starts_with(std::string_view("\0asm", 4)))
+    return fail(StatusCode::kInvalidArgument, "page_engine: {} is no WebAssembly module", page_engine);
+  // The copy stays the one that was checked, whatever happens to the file.
+  const auto kept = std::make_shared<const std::string>(bytes);
+  ZRT_CHECK_OK(file.is_whole());
+  const auto etag = std::make_shared<const std::string>(fmt::format("\"{}\"", sha256_hex(*kept).substr(0, 16)));
+  router.add({"GET", "/ui/zinc_rt.wasm", Access::kOpen, true, [&core, kept, etag](Exchange& exchange) {
+                answer_file(core, exchange, {"zinc_rt.wasm", "application/wasm", *etag, *kept});
+              }});
+  for (const UiFile& one : ui_files()) {
+    if (one.name != kLocalPage && one.name != kLocalWorker) continue;
+    router.add({"GET", one.name == kLocalPage ? "/local" : fmt::format("/ui/{}", one.name), Access::kOpen, true,
+                [&core, &one](Exchange& exchange) { answer_file(core, exchange, one, kLocalPolicy); }});
+  }
+  return {};
 }
 
 }  // namespace zinc_rt::server

@@ -3,6 +3,7 @@ import { build } from "esbuild";
 import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 
 const LIBRARIES = {
+  "@noble/hashes": ["LICENSE"],
   marked: ["LICENSE", "LICENSE.md"],
   dompurify: ["LICENSE"],
   "highlight.js": ["LICENSE"],
@@ -14,9 +15,9 @@ const FONTS =
   "Script-Regular Size1-Regular Size2-Regular Size3-Regular Size4-Regular Typewriter-Regular";
 const KATEX = "node_modules/katex/dist";
 
-function replaced(text, from, to, n) {
+function replaced(text, from, to, n, where = "KaTeX") {
   const parts = text.split(from);
-  if (parts.length !== n + 1) throw new Error(`KaTeX has "${from}" ${parts.length - 1} times, ${n} wanted`);
+  if (parts.length !== n + 1) throw new Error(`${where} has "${from}" ${parts.length - 1} times, ${n} wanted`);
   return parts.join(to);
 }
 
@@ -47,7 +48,25 @@ await mkdir(out, { recursive: true });
 const options = { bundle: true, minify: true, target: "es2022", charset: "utf8", legalComments: "none", plugins: [katex] };
 await build({ ...options, entryPoints: ["src/main.js"], format: "iife", outfile: `${out}/app.js` });
 await build({ ...options, entryPoints: ["src/style.css"], external: ["*.woff2"], outfile: `${out}/style.css` });
+await build({ ...options, entryPoints: ["src/local/worker.js"], format: "iife", outfile: `${out}/worker.js` });
 await copyFile("src/index.html", `${out}/index.html`);
+
+// The page whose engine is in the page: the same one, with a place to choose a model and without the server's usage. Any
+// host may serve it, so its policy is in the file. It may load models from everywhere.
+const POLICY =
+  "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; connect-src *; " +
+  "object-src 'none'; base-uri 'none'; form-action 'none'";
+let page = await readFile("src/index.html", "utf8");
+const [panel, check] = await Promise.all(["panel", "check"].map((name) => readFile(`src/local/${name}.html`, "utf8")));
+for (const [from, to] of [
+  ['<html lang="en">', '<html lang="en" data-engine="page">'],
+  ['<meta charset="utf-8">\n', `<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="${POLICY}">\n`],
+  ['  <nav aria-label="Pages"><a href="#chat">Chat</a> <a href="#usage">Usage</a></nav>\n', ""],
+  ['<main id="chat-page">', `${panel}\n<main id="chat-page" hidden>`],
+  ["</body>", `${check}</body>`],
+])
+  page = replaced(page, from, to, 1, "index.html");
+await writeFile(`${out}/local.html`, page);
 for (const font of FONTS.split(" ")) await copyFile(`${KATEX}/fonts/KaTeX_${font}.woff2`, `${out}/KaTeX_${font}.woff2`);
 
 async function licence(library, files) {

@@ -3,6 +3,12 @@ import { streamEvents, waitForServer } from "./api.js";
 import { addCallPieces, callsOf } from "./calls.js";
 import { requestFields, systemMessages, usesDefaultLength } from "./settings.js";
 
+// Who else sees each request before it is sent, and may change it, and each of its events.
+let watcher = { asks() {}, hears() {} };
+export function watchAnswers(by) {
+  watcher = by;
+}
+
 // Returns the messages of a chat that are sent to the model.
 export function history(chat, goesOn) {
   const messages = goesOn ? chat.messages : chat.messages.slice(0, -1);
@@ -20,6 +26,7 @@ function sent({ role, content, reasoning, tool_calls, tool_call_id }) {
 async function attempt(chat, message, body, signal, changed) {
   const { stats } = message;
   const start = performance.now();
+  watcher.asks(message, body);
   for await (const event of streamEvents("v1/chat/completions", body, signal)) {
     const choice = event.choices?.[0];
     const delta = choice?.delta ?? {};
@@ -34,6 +41,7 @@ async function attempt(chat, message, body, signal, changed) {
       stats.tokens = (stats.before ?? 0) + event.usage.completion_tokens;
       stats.context = event.usage.total_tokens;
     }
+    watcher.hears(message, event);
     if (event.timings) stats.tokens_per_s = event.timings.decode_tokens_per_s;
     changed();
   }

@@ -1,4 +1,5 @@
-// Sends requests to the server's paths, with the API key that the user entered, and names what can go wrong.
+// Sends requests to the server's paths, with the API key that the user entered, and names what can go wrong. The server is
+// the one that this page comes from, or an engine in the page (local/).
 const KEY = "zinc_rt.key";
 
 export class ServerError extends Error {
@@ -9,6 +10,12 @@ export class ServerError extends Error {
     this.status = status;
     this.cause = cause;
   }
+}
+
+let send = (path, options) => fetch(path, options);
+// From now on `to` answers instead: a function of fetch()'s form.
+export function sendTo(to) {
+  send = to;
 }
 
 let onWantsKey = () => {};
@@ -34,13 +41,15 @@ function causeOf(status, error) {
 }
 
 const gone = (message) => new ServerError(0, message, "gone");
+// An engine in the page says what is wrong with it, and does not come back by itself.
+const refusalOf = ({ words }) => (words ? new ServerError(0, words) : null);
 
 async function request(path, options = {}) {
   const headers = { ...options.headers };
   const key = sessionStorage.getItem(KEY);
   if (key) headers.Authorization = `Bearer ${key}`;
-  const response = await fetch(path, { ...options, headers }).catch((error) => {
-    throw error.name === "AbortError" ? error : gone("The server does not answer.");
+  const response = await send(path, { ...options, headers }).catch((error) => {
+    throw error.name === "AbortError" ? error : (refusalOf(error) ?? gone("The server does not answer."));
   });
   if (response.ok) return response;
   const text = await response.text();
@@ -69,7 +78,7 @@ export async function waitForServer(signal, tell) {
       signal.throwIfAborted();
     }
     try {
-      if ((await fetch("livez", { signal })).ok) return;
+      if ((await send("livez", { signal })).ok) return;
     } catch (error) {
       if (error.name === "AbortError") throw error;
     }
@@ -89,7 +98,7 @@ export async function* streamEvents(path, body, signal) {
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read().catch((error) => {
-      throw error.name === "AbortError" ? error : gone("The answer broke off.");
+      throw error.name === "AbortError" ? error : (refusalOf(error) ?? gone("The answer broke off."));
     });
     if (done) throw gone("The answer broke off.");
     rest += value;

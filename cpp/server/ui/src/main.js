@@ -2,12 +2,16 @@ import { setKey, waitForServer, whenKeyIsWanted } from "./api.js";
 import { startCard } from "./card.js";
 import { startChat } from "./chat.js";
 import { $ } from "./dom.js";
+import { startLocal } from "./local/start.js";
 import { loadModels, startModels } from "./models.js";
 import { startPanels } from "./panels.js";
 import { enterUsage, leaveUsage, startUsage } from "./usage.js";
 
+// An engine in this page answers, not the server that the page comes from.
+const isLocal = document.documentElement.dataset.engine === "page";
+
 function showPage() {
-  const isUsage = location.hash === "#usage";
+  const isUsage = location.hash === "#usage" && !isLocal;
   $("usage-page").hidden = !isUsage;
   $("chat-page").hidden = isUsage;
   $("show-settings").hidden = isUsage;
@@ -52,11 +56,16 @@ $("key-form").addEventListener("submit", async (event) => {
   showPage();
   if (isGood) $("text").focus();
 });
+function startPage() {
+  startModels();
+  startCard();
+  startChat();
+  startUsage();
+  connect();
+  showPage();
+  addEventListener("hashchange", showPage);
+}
+
 startPanels();
-startModels();
-startCard();
-startChat();
-startUsage();
-connect();
-showPage();
-addEventListener("hashchange", showPage);
+if (isLocal) startLocal(startPage);
+else startPage();

@@ -57,6 +57,12 @@ function userView(message, does) {
   return { view, edit, update() {} };
 }
 
+// More buttons of a finished answer: a function of the message that returns [text, what it does] pairs.
+let moreButtons = () => [];
+export function addButtons(make) {
+  moreButtons = make;
+}
+
 // For each cause of an error, the buttons that may resolve it. For other causes there is only "Try again".
 const again = (does) => button("Try again", does.regenerate);
 const inSettings = (part) => (does) => [button("Show it in the settings", () => does.showSetting(part)), again(does)];
@@ -118,6 +124,7 @@ export function messageView(message, isLast, results, does) {
     if (message.content || callsOf(message).length > 0)
       buttons.push(copyButton(() => answerAsMarkdown(message, results), "Copy answer"));
     buttons.push(...calls.buttons());
+    if (!message.running) buttons.push(...moreButtons(message).map(([text, does]) => button(text, does)));
     if (isLast && !wrong) buttons.push(button("Regenerate", does.regenerate));
     // An answer in a format would start again instead of going on, and an answer with calls cannot be continued.
     const canGoOn = message.content && !message.format && callsOf(message).length === 0;
