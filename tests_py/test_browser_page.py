@@ -112,6 +112,21 @@ def download(page, site, name="tiny.gguf"):
     page.wait(IS_OPEN)
 
 
+def download_half(page, site, url):
+    """Of slow.gguf, which waits for its other half."""
+    fetch(page, url)
+    site.gate.release(site.pieces // 2)
+    page.wait(f"{TEXT.format('engine-words')}.includes(' of ')")
+
+
+def open_file(page, path):
+    """As a user does who chooses a file of this computer."""
+    root = page.call("DOM.getDocument")["root"]["nodeId"]
+    node = page.call("DOM.querySelector", nodeId=root, selector="#engine-file")["nodeId"]
+    page.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
+    page.wait(IS_OPEN)
+
+
 def ask(page, text="Once upon", tokens=6):
     for name, value in {"max_tokens": tokens, "temperature": 0}.items():
         set_value(page, name, value)
@@ -172,9 +187,7 @@ def test_an_answer_is_checked_with_a_server(page, site, axe, tmp_path):
 @pytest.mark.parametrize("how", ["pause", "close the page", "another site"])
 def test_a_download_that_stops_goes_on(page, site, how):
     host = site.url if how != "another site" else site.url.replace("127.0.0.1", "localhost")
-    fetch(page, f"{host}/models/slow.gguf")
-    site.gate.release(site.pieces // 2)
-    page.wait(f"{TEXT.format('engine-words')}.includes(' of ')")
+    download_half(page, site, f"{host}/models/slow.gguf")
     if how == "pause":
         click(page, "#engine-pause")
         page.wait("document.querySelector('#engine-list .hint')")
@@ -193,9 +206,7 @@ def test_a_download_that_stops_goes_on(page, site, how):
 
 @pytest.mark.parametrize("change", ["another file", "no ranges", "a page"])
 def test_a_rest_of_something_else_is_not_taken(page, site, change):
-    fetch(page, f"{site.url}/models/slow.gguf")
-    site.gate.release(site.pieces // 2)
-    page.wait(f"{TEXT.format('engine-words')}.includes(' of ')")
+    download_half(page, site, f"{site.url}/models/slow.gguf")
     click(page, "#engine-pause")
     page.wait("document.querySelector('#engine-list .hint')")
     if change == "another file":
@@ -238,17 +249,15 @@ def test_what_cannot_be_is_said(page, site):
     fetch(page, f"{site.url}/models/tiny.gguf#sha256={site.hash}")
     page.wait(f"{PROBLEM}.includes('max_context')")
     set_value(page, "engine-context", 128)
+    page.wait("document.querySelector('#engine-list .primary')")  # the list comes after the problem
     click_button(page, "Open")
     page.wait(IS_OPEN)
     ask(page)
 
 
 def test_a_file_of_this_computer(page, tiny_model, axe):
-    root = page.call("DOM.getDocument")["root"]["nodeId"]
-    node = page.call("DOM.querySelector", nodeId=root, selector="#engine-file")["nodeId"]
     assert violations(page, axe) == []
-    page.call("DOM.setFileInputFiles", nodeId=node, files=[str(tiny_model)])
-    page.wait(IS_OPEN)
+    open_file(page, tiny_model)
     ask(page)
     assert page.evaluate("document.getElementById('model').value") == tiny_model.stem
     for width in (1440, 390):
@@ -265,10 +274,7 @@ def test_a_server_carries_the_page(tiny_model, tmp_path):
     with serving(tiny_model, "--page-engine", str(MODULE)) as server, browser.chromium(tmp_path / "profile") as page:
         page.look()
         page.open(server.url + "/local")
-        root = page.call("DOM.getDocument")["root"]["nodeId"]
-        node = page.call("DOM.querySelector", nodeId=root, selector="#engine-file")["nodeId"]
-        page.call("DOM.setFileInputFiles", nodeId=node, files=[str(tiny_model)])
-        page.wait(IS_OPEN)
+        open_file(page, tiny_model)
         ask(page)
         click_button(page, "Check")  # with the page's own server
         click(page, "#check-start")
@@ -278,9 +284,7 @@ def test_a_server_carries_the_page(tiny_model, tmp_path):
 
 def test_the_hash_that_was_asked_for_is_kept(page, site):
     """Also when a download goes on, which knows the URL alone."""
-    fetch(page, f"{site.url}/models/slow.gguf#sha256={'0' * 64}")
-    site.gate.release(site.pieces // 2)
-    page.wait(f"{TEXT.format('engine-words')}.includes(' of ')")
+    download_half(page, site, f"{site.url}/models/slow.gguf#sha256={'0' * 64}")
     click(page, "#engine-pause")
     page.wait("document.querySelector('#engine-list .hint')")
     site.gate.release(2 * site.pieces)

@@ -1,7 +1,7 @@
 // The models that this browser keeps, in the origin's private files: a folder for each, with its file and what is known
 // of it. For a worker, because only workers can read and write such files synchronously.
 import { sha256 } from "@noble/hashes/sha2.js";
-import { MOST_BYTES, size } from "./sizes.js";
+import { refuseTooLarge, size } from "./sizes.js";
 
 const FOLDER = "zinc_rt_models";
 const MODEL = "model.gguf";
@@ -129,9 +129,8 @@ function notGguf(begin) {
   return magic.startsWith("<") ? `${words} It is a page, perhaps about the file. The URL of its download button is wanted.` : words;
 }
 
-async function refuseTooLarge(total, got) {
-  if (total > MOST_BYTES)
-    throw new Error(`The file has ${size(total)}, and a page's engine has room for ${size(MOST_BYTES)} of weights. Choose a smaller one.`);
+async function refuseNoRoom(total, got) {
+  refuseTooLarge("The file", total);
   const { usage, quota } = await navigator.storage.estimate();
   if (total - got > quota - usage)
     throw new Error(`${size(total - got)} are missing, and this browser has ${size(quota - usage)} left for this page. Delete a model below, or fetch the file otherwise and open it from this computer.`);
@@ -211,7 +210,7 @@ async function fill(url, wanted, before, model, handle, signal, tell) {
       place = placeOf(response, got);
     }
     if (place.begin !== got) throw new Error(`${url.host} sent the file from byte ${place.begin} on, ${got} was asked for.`);
-    await refuseTooLarge(place.total ?? 0, got);
+    await refuseNoRoom(place.total ?? 0, got);
     about = { url: url.href, name: nameOf(url), size: place.total, tag: place.tag, wanted, sha256: null };
   }
   const hash = sha256.create();
@@ -245,7 +244,7 @@ async function write(response, got, about, model, handle, hash, tell) {
     if (handle.write(value, { at: got }) !== value.length) throw new Error(`The browser's store is full at ${size(got)}.`);
     hash.update(value);
     got += value.length;
-    if (got > MOST_BYTES) await refuseTooLarge(got, got);
+    refuseTooLarge("The file", got); // the host may not have said its size
     if (performance.now() - told < TELL_MS) continue;
     told = performance.now();
     tell({ got, total: about.size });

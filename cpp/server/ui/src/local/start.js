@@ -5,7 +5,7 @@ import { $, element } from "../dom.js";
 import { loadModels } from "../models.js";
 import { noteAnswer, noteRequest, startCheck } from "./check.js";
 import { EngineClient } from "./engine_client.js";
-import { MOST_BYTES, size } from "./sizes.js";
+import { refuseTooLarge, size } from "./sizes.js";
 
 const NOTHING_OPEN = "No model is open.";
 
@@ -93,8 +93,7 @@ async function fetchModel(url) {
 // Opens a file of the user's, or a kept model.
 async function open({ file, key, name }) {
   const max_context = $("engine-context").value ? Number($("engine-context").value) : undefined; // else the engine's own
-  if (file && file.size > MOST_BYTES)
-    throw new Error(`${name} has ${size(file.size)}, and a page's engine has room for ${size(MOST_BYTES)} of weights. Choose a smaller one.`);
+  if (file) refuseTooLarge(name, file.size);
   showWork(`Opening ${name}…`);
   client?.close("Another model was opened.", "AbortError"); // first, since two may not fit into memory
   client = openKey = speed = null;
